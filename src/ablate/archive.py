@@ -1,0 +1,116 @@
+"""What a run found goes in, the files of its run directory come out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import yaml
+
+from ablate.config import Node
+from ablate.environment import environment
+from ablate.evaluate import Evaluation, timed
+from ablate.identity import digest
+from ablate.latency import Timing
+from ablate.score import to_json
+from ablate.types import Chunk, Trace
+
+if TYPE_CHECKING:
+    from ablate.study import Side
+
+Files = dict[str, Any]
+
+
+def failed(side: Side, facts: Node, reason: str) -> Files:
+    """The files of a run that broke: who it was and why, so that it can be told and run again."""
+    return {"run.json": finish(facts, status="failed", error=reason), **setup(side)}
+
+
+def finished(side: Side, facts: Node, evaluation: Evaluation, timings: Sequence[Timing], root: Path) -> Files:
+    """The files of a run that went through."""
+    traces = evaluation.traces
+    stages = {stage: digest(list(names)) for stage, names in outputs(evaluation).items()}
+    facts = facts | {"models": evaluation.models, "stages": stages}
+    facts = facts | {"fingerprints": facts["fingerprints"] | {"ranking": digest([fingerprint(t) for t in traces])}}
+    measures = {**evaluation.measures, **timed(timings, "variant" if side.component else "baseline")}
+    return {
+        "run.json": finish(facts, status="finished", error=None),
+        **setup(side),
+        "metrics.json": {"measures": measures, "counts": evaluation.counts},
+        "queries.jsonl": [row(trace, evaluation) for trace in traces],
+        "ranking.jsonl": [ranked(trace) for trace in traces],
+        "ranking.trec": "".join(line for trace in traces for line in trec(trace)),
+        "latency.jsonl": timings,
+        "environment.json": environment(root),
+    }
+
+
+def finish(facts: Node, status: str, error: str | None) -> Node:
+    seconds = (datetime.now(UTC) - datetime.fromisoformat(facts["started"])).total_seconds()
+    return facts | {"status": status, "error": error, "seconds": round(seconds, 3)}
+
+
+def setup(side: Side) -> Files:
+    return {
+        "config.yaml": yaml.safe_dump(dict(side.config), allow_unicode=True, sort_keys=False),
+        "overrides.yaml": yaml.safe_dump(list(side.overrides), allow_unicode=True),
+        "changes.json": {key: list(pair) for key, pair in side.changes.items()},
+    }
+
+
+def outputs(evaluation: Evaluation) -> dict[str, Iterator[Any]]:
+    """What each stage gave out over all queries, as ids: where two runs first differ, a stage moved."""
+    traces = evaluation.traces
+    return {
+        "chunker": iter(evaluation.chunks),
+        "retriever": ([hit.chunk.id for hit in trace.candidates.fused] for trace in traces),
+        "access": ([hit.chunk.id for hit in trace.permitted] for trace in traces),
+        "reranker": ([hit.chunk.id for hit in trace.ranked] for trace in traces),
+        "packer": ([chunk.id for chunk in trace.context.passages] for trace in traces),
+    }
+
+
+def fingerprint(trace: Trace) -> str:
+    """A hash of one query's ranking and context."""
+    return digest([[hit.chunk.id for hit in trace.ranked], [chunk.id for chunk in trace.context.passages]])
+
+
+def row(trace: Trace, evaluation: Evaluation) -> Node:
+    query = trace.query
+    return {
+        "query_id": query.id,
+        "cohorts": query.cohorts,
+        "intent": query.intent,
+        "principals": sorted(query.principals),
+        "filter": query.filter,
+        "pool": {"chunks": trace.pool_chunks, "documents": trace.pool_documents, **evaluation.pools[query.id]},
+        "values": to_json(evaluation.values[query.id]),
+        "ranking_hash": fingerprint(trace),
+    }
+
+
+def ranked(trace: Trace) -> Node:
+    return {
+        "query_id": trace.query.id,
+        "hits": [place(hit.chunk) | {"score": hit.score} for hit in trace.ranked],
+        "context": [place(chunk) for chunk in trace.context.passages],
+    }
+
+
+def place(chunk: Chunk) -> Node:
+    return {"doc_id": chunk.document.id, "start": chunk.start, "end": chunk.end}
+
+
+def trec(trace: Trace) -> Iterator[str]:
+    """The ranking of documents as a TREC run. Scores count down by one, so that no evaluator's tie rule moves a rank."""
+    documents = list(dict.fromkeys(hit.chunk.document.id for hit in trace.ranked))
+    for rank, document in enumerate(documents, 1):
+        yield f"{escaped(trace.query.id)} Q0 {escaped(document)} {rank} {len(documents) - rank + 1} ablate-pct\n"
+
+
+def escaped(name: str) -> str:
+    """An id with white space and % percent-encoded, which the last column `ablate-pct` says."""
+    return "".join(quote(character) if character.isspace() or character == "%" else character for character in name)

@@ -1,0 +1,165 @@
+"""From composed YAML to checked objects: the class that `_target_` names is the schema of its node."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf.errors import OmegaConfBaseException
+
+from ablate.errors import AblateError, ConfigError
+from ablate.pipeline import Line
+
+Node = dict[str, Any]
+
+STAGES = tuple(field.name for field in fields(Line))
+"""The component groups, in data-flow order: what a variant may change."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One checked config: a component an attribute. Everything that is not a stage is shared by all variants."""
+
+    dataset: Any
+    tokens: Any
+    chunker: Any
+    embedder: Any
+    retriever: Any
+    filter: Any
+    access: Any
+    reranker: Any
+    packer: Any
+    score: Any
+    latency: Any
+    tracking: Any
+    k: int
+    depth: int
+    seed: int
+    rerun: bool
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.k <= self.depth:
+            raise ConfigError(
+                f"k: found {self.k} with depth {self.depth}, expected 1 <= k <= depth; set k or depth accordingly"
+            )
+
+    @cached_property
+    def line(self) -> Line:
+        """The stages alone."""
+        return Line(**{stage: getattr(self, stage) for stage in STAGES})
+
+
+def resolve(cfg: DictConfig) -> Node:
+    """The composed config as plain data, interpolations resolved, Hydra's own node left out.
+
+    Raises:
+        ConfigError: an interpolation or a mandatory value (`???`) is missing.
+
+    """
+    cfg = cfg.copy()
+    with open_dict(cfg):
+        cfg.pop("hydra", None)
+    try:
+        plain = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        raise ConfigError(f"config: {first_line(error)}, expected a value; set it on the command line") from error
+    assert isinstance(plain, dict)
+    return {str(key): value for key, value in plain.items()}
+
+
+def settings(node: Mapping[str, Any]) -> Settings:
+    """A resolved config as checked objects.
+
+    Raises:
+        ConfigError: an unknown key, a wrong type, or a value that a component refuses; the message names the key.
+
+    """
+    built: Settings = instance(Settings, dict(node), "")
+    return built
+
+
+def build(node: Any, where: str) -> Any:
+    """The object that a node describes; a node without `_target_` is plain data that may hold such objects."""
+    if isinstance(node, list):
+        return [build(item, f"{where}[{number}]") for number, item in enumerate(node)]
+    if not isinstance(node, dict):
+        return node
+    if "_target_" in node:
+        values = {key: value for key, value in node.items() if key != "_target_"}
+        return instance(located(node["_target_"], where), values, f"{where}.")
+    return {key: build(value, f"{where}.{key}") for key, value in node.items()}
+
+
+def located(target: Any, where: str) -> Any:
+    """The class or function that a dotted path names.
+
+    Raises:
+        ConfigError: there is none.
+
+    """
+    from hydra.utils import get_object
+
+    try:
+        return get_object(target)
+    except Exception as error:
+        raise ConfigError(
+            f"{where}._target_: found {target!r} ({first_line(error)}), expected the dotted path of a class that Python "
+            "can import, such as mymodule.MyRetriever; check its spelling and that its folder is on PYTHONPATH"
+        ) from error
+
+
+def instance(kind: Any, values: Node, prefix: str) -> Any:
+    """An instance of `kind`: keys checked by its signature, values converted to the types of its fields."""
+    known_keys(values, list(inspect.signature(kind).parameters.values()), prefix)
+    if dataclasses.is_dataclass(kind):
+        values = typed(kind, values, prefix)
+    values = {key: build(value, f"{prefix}{key}") for key, value in values.items()}
+    try:
+        return kind(**values)
+    except AblateError as error:
+        raise type(error)(f"{prefix}{error}") from error
+
+
+def known_keys(values: Node, parameters: list[inspect.Parameter], prefix: str) -> None:
+    """Refuse keys that a component does not take, and components whose keys are missing."""
+    names = [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
+    unknown = [key for key in values if key not in names]
+    if unknown and len(names) == len(parameters):
+        near = difflib.get_close_matches(unknown[0], names, 1)
+        hint = f"did you mean {near[0]}?" if near else "remove it"
+        raise ConfigError(
+            f"{prefix}{unknown[0]}: unknown setting, expected one of {', '.join(names) or 'none'}; {hint}"
+        )
+    for parameter in parameters:
+        if parameter.default is parameter.empty and parameter.name in names and parameter.name not in values:
+            raise ConfigError(f"{prefix}{parameter.name}: found nothing, expected a value; add it to the config")
+
+
+def typed(kind: Any, values: Node, prefix: str) -> Node:
+    """Values converted by OmegaConf's rules for the fields of `kind`: "0.75" is a float, "five" and 5.5 are no ints.
+
+    Raises:
+        ConfigError: a value that cannot be converted.
+
+    """
+    schema = OmegaConf.structured(kind)
+    OmegaConf.set_readonly(schema, False)
+    for key, value in values.items():
+        try:
+            schema = OmegaConf.merge(schema, {key: value})
+        except OmegaConfBaseException as error:
+            kinds = {field.name: str(field.type) for field in fields(kind)}
+            raise ConfigError(
+                f"{prefix}{key}: found {value!r}, expected {kinds[key]} ({first_line(error)}); correct the value"
+            ) from error
+    return {key: OmegaConf.to_container(schema)[key] for key in values}  # type: ignore[index,call-overload]
+
+
+def first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,273 @@
+"""ground_truth.jsonl in, one truth a query out: alternatives, judged spans and grades of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any
+
+from ablate.dataset.lines import Entry, described, near, quoted
+from ablate.dataset.qrels import Grades
+from ablate.types import Alternative, Document, Judgment, Query, Span, Truth, Unit
+
+_KEYS = ("query_id", "alternatives", "relevant", "complete", "facts", "answer", "reviewed")
+_UNIT = ("doc_id", "start", "end", "quote", "spans", "fact")
+_SHORT = 20
+
+
+@dataclass
+class Remarks:
+    """What is odd but allowed, gathered into one warning a kind: how often, and where first."""
+
+    found: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, kind: str, example: str) -> None:
+        self.found.setdefault(kind, []).append(example)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        return tuple(f"{kind}: {len(examples)} (first {examples[0]})" for kind, examples in self.found.items())
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads ground truth against the documents and queries that it speaks of."""
+
+    documents: Mapping[str, Document]
+    queries: Mapping[str, tuple[Query, str]]
+    remarks: Remarks
+
+    def truths(self, entries: Iterable[Entry], qrels: Grades | None) -> dict[str, tuple[Truth, str]]:
+        """Truths by query with file and line of each.
+
+        Grades of documents are those of the whole-document entries of `relevant`; without one, those of the qrels file;
+        without the file, 1 for every document of an alternative.
+
+        Raises:
+            DatasetError: any rule about units, alternatives or judgments is broken.
+
+        """
+        found: dict[str, tuple[Truth, str]] = {}
+        for entry in entries:
+            entry.only(_KEYS)
+            query = self.query(entry)
+            if query.id in found:
+                entry.fault("query_id", f'"{query.id}" a second time', "one line a query", "join the two lines")
+            found[query.id] = (self.truth(entry, query, qrels), entry.where)
+        return found
+
+    def query(self, entry: Entry) -> Query:
+        key = entry.name("query_id")
+        if key not in self.queries:
+            advice = near(key, self.queries) or "add it there or remove the line"
+            entry.fault("query_id", described(key), "an id of queries.jsonl", advice)
+        return self.queries[key][0]
+
+    def truth(self, entry: Entry, query: Query, qrels: Grades | None) -> Truth:
+        entry.mapping("facts")
+        entry.mapping("answer")
+        entry.items("reviewed")
+        alternatives = self.alternatives(entry, query)
+        judged = self.judgments(entry)
+        grades = {unit.document: grade for unit, grade in judged.items() if not unit.spans}
+        if not grades:
+            grades = qrels.get(query.id, {}) if qrels is not None else documents_of(alternatives)
+        spans = tuple(Judgment(unit, grade) for unit, grade in judged.items() if unit.spans)
+        return Truth(query.id, alternatives, spans, grades, entry.flag("complete", False))
+
+    def alternatives(self, entry: Entry, query: Query) -> tuple[Alternative, ...]:
+        if not entry.has("alternatives"):
+            return ()
+        groups = entry.items("alternatives")
+        if groups and not query.answerable:
+            entry.fault("alternatives", "evidence for an unanswerable query", "none", "remove it, or set answerable")
+        if not groups and query.answerable:
+            entry.fault(
+                "alternatives",
+                "an empty list on an answerable query",
+                "at least one alternative",
+                "remove the key if evidence is not known, or set answerable to false and say why",
+            )
+        found = tuple(self.alternative(entry, f"alternatives[{number}]", group) for number, group in enumerate(groups))
+        minimal(entry, found)
+        self.spans(entry, query, found)
+        return found
+
+    def alternative(self, entry: Entry, key: str, group: Any) -> Alternative:
+        """Facts in the order of their first unit. Equal units count once, and so do facts of equal units."""
+        if not isinstance(group, list) or not group:
+            found = "an empty group" if group == [] else described(group)
+            entry.fault(key, found, "a list of at least one unit", "name what this alternative needs or remove it")
+        facts: dict[str | Unit, dict[Unit, None]] = {}
+        for number, value in enumerate(group):
+            inner = entry.inner(f"{key}[{number}]", value)
+            inner.only(_UNIT)
+            unit = self.unit(inner)
+            fact = facts.setdefault(inner.name("fact") if "fact" in value else unit, {})
+            if unit in fact:
+                self.remarks.add("equal units of one alternative were merged", inner.where)
+            fact[unit] = None
+        return tuple({frozenset(fact): tuple(fact) for fact in facts.values()}.values())
+
+    def judgments(self, entry: Entry) -> dict[Unit, int]:
+        found: dict[Unit, int] = {}
+        for number, value in enumerate(entry.items("relevant")):
+            inner = entry.inner(f"relevant[{number}]", value)
+            inner.only((*_UNIT, "grade"))
+            unit, grade = self.unit(inner), inner.whole("grade")
+            if grade < 0:
+                inner.fault("grade", described(grade), "0 or more", "0 says judged and not relevant")
+            if found.setdefault(unit, grade) != grade:
+                inner.fault("grade", described(grade), f"{found[unit]} as before for this unit", "keep one of the two")
+        return found
+
+    def unit(self, entry: Entry) -> Unit:
+        """A unit whose spans are sorted, and united where they touch or overlap."""
+        key = entry.name("doc_id")
+        if key not in self.documents:
+            advice = near(key, self.documents) or "add the document or remove the unit"
+            entry.fault("doc_id", described(key), "an id of corpus.jsonl", advice)
+        text = self.documents[key].text
+        spans = located(entry, text)
+        if spans and not any(any(map(str.isalnum, text[start:end])) for start, end in spans):
+            shown = quoted("".join(text[start:end] for start, end in spans))
+            entry.fault("doc_id", f"spans without any letter or digit ({shown})", "evidence to read", "correct them")
+        return Unit(key, united(spans))
+
+    def spans(self, entry: Entry, query: Query, alternatives: Sequence[Alternative]) -> None:
+        """Remark on spans that are short, and on spans inside another span of the query's evidence."""
+        units = dict.fromkeys(unit for alternative in alternatives for fact in alternative for unit in fact)
+        spans: dict[tuple[str, Span], None] = {(unit.document, span): None for unit in units for span in unit.spans}
+        for document, span in spans:
+            shown = f'{entry.where}, query "{query.id}", "{document}"[{span.start}:{span.end}]'
+            if span.end - span.start < _SHORT:
+                self.remarks.add(f"spans under {_SHORT} characters", shown)
+            if any(document == other and inside(span, outer) for other, outer in spans):
+                self.remarks.add("spans inside another span of the same query", shown)
+
+
+def located(entry: Entry, text: str) -> list[Span]:
+    """The spans of a unit: `start` and `end`, `spans`, or where its `quote` stands; none for the whole document.
+
+    Raises:
+        DatasetError: two ways at once, offsets outside the text, a quote that differs, is absent or is not unique.
+
+    """
+    for key in entry.value:
+        if entry.value[key] is None:
+            entry.fault(key, "null", "a value", "leave the key out if the unit is the whole document")
+    if "spans" in entry.value:
+        return listed(entry, text)
+    if "start" in entry.value or "end" in entry.value:
+        span = bounded(entry, "end", entry.whole("start"), entry.whole("end"), text)
+        if "quote" in entry.value and entry.string("quote") != text[span.start : span.end]:
+            differs(entry, span, text)
+        return [span]
+    return [cited(entry, text)] if "quote" in entry.value else []
+
+
+def listed(entry: Entry, text: str) -> list[Span]:
+    for key in ("start", "end", "quote"):
+        if key in entry.value:
+            entry.fault(key, f'"{key}" beside "spans"', "one of the two", 'keep "spans", or "start", "end" and "quote"')
+    pairs = entry.items("spans")
+    if not pairs:
+        entry.fault("spans", "an empty list", "at least one [start, end]", "leave it out to mean the whole document")
+    found = []
+    for number, pair in enumerate(pairs):
+        key = f"spans[{number}]"
+        if not isinstance(pair, list) or [type(bound) for bound in pair] != [int, int]:
+            entry.fault(key, repr(pair), "[start, end] in whole numbers", "count characters from 0, end excluded")
+        found.append(bounded(entry, key, pair[0], pair[1], text))
+    return found
+
+
+def bounded(entry: Entry, key: str, start: int, end: int, text: str) -> Span:
+    if not 0 <= start < end <= len(text):
+        entry.fault(
+            key,
+            f"the span [{start}:{end}]",
+            f"0 <= start < end <= {len(text)}, the length of the document's text",
+            "count Unicode characters from 0, end excluded",
+        )
+    return Span(start, end)
+
+
+def cited(entry: Entry, text: str) -> Span:
+    quote = entry.string("quote")
+    start = text.find(quote)
+    if start < 0 or not quote:
+        entry.fault("quote", described(quote), "a part of the document's text", "copy it from there, or give offsets")
+    second = text.find(quote, start + 1)
+    if second >= 0:
+        entry.fault(
+            "quote",
+            f"{described(quote)} at {start} and at {second} of the document",
+            "a text that occurs once",
+            "add start and end, or quote more of it",
+        )
+    return Span(start, start + len(quote))
+
+
+def differs(entry: Entry, span: Span, text: str) -> None:
+    """Refuse a quote that is not the text at its offsets, showing both from just before they part."""
+    quote, found = entry.string("quote"), text[span.start : span.end]
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(quote, found, strict=False)))
+    cut = max(0, same - 20)
+    other = text.find(quote)
+    advice = f"the quote stands at [{other}:{other + len(quote)}]" if other >= 0 and quote else "copy it again"
+    entry.fault(
+        "quote",
+        f"{quoted(quote[cut:])} where text[{span.start}:{span.end}] is {quoted(found[cut:])}",
+        "the same characters",
+        f"correct the offsets or the quote ({advice})",
+    )
+
+
+def united(spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Spans in order; those that touch or overlap become one."""
+    found: list[Span] = []
+    for span in sorted(spans):
+        if found and span.start <= found[-1].end:
+            found[-1] = Span(found[-1].start, max(found[-1].end, span.end))
+        else:
+            found.append(span)
+    return tuple(found)
+
+
+def inside(span: Span, outer: Span) -> bool:
+    return span != outer and outer.start <= span.start and span.end <= outer.end
+
+
+def minimal(entry: Entry, alternatives: Sequence[Alternative]) -> None:
+    """Refuse an alternative whose units contain those of another.
+
+    Raises:
+        DatasetError: there is one; the message names both.
+
+    """
+    sets = [frozenset(unit for fact in alternative for unit in fact) for alternative in alternatives]
+    for larger, units in enumerate(sets):
+        for smaller, others in enumerate(sets):
+            if smaller != larger and others <= units and (others != units or smaller < larger):
+                entry.fault(
+                    f"alternatives[{larger}]",
+                    f"all units of alternatives[{smaller}]",
+                    "alternatives of which none contains another, as A or (A and B) is A",
+                    f"remove alternatives[{larger}] or correct its units",
+                )
+
+
+def documents_of(alternatives: Sequence[Alternative]) -> dict[str, int]:
+    """Grade 1 for every document of any alternative."""
+    return {unit.document: 1 for alternative in alternatives for fact in alternative for unit in fact}
+
+
+def evidence(truth: Truth, mode: str, grade: int) -> tuple[Alternative, ...]:
+    """Alternatives of whole documents by their grades: `any` of at least `grade` is enough, or `all` are needed."""
+    needed = sorted(document for document, found in truth.documents.items() if found >= grade)
+    if not needed or mode == "none":
+        return ()
+    facts = [(Unit(document),) for document in needed]
+    return tuple((fact,) for fact in facts) if mode == "any" else (tuple(facts),)

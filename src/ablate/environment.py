@@ -1,0 +1,54 @@
+"""What a run was made with: packages, Python, processor, and the state of the git checkout it ran in."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+
+LONGEST_DIFF = 200_000
+"""Characters of an uncommitted change that are kept; a longer one is cut and says so."""
+
+
+def environment(folder: Path) -> dict[str, Any]:
+    """The environment of a run that is started in `folder`, as plain data."""
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu": processor(),
+        "cores": os.cpu_count(),
+        "packages": {
+            found.name: found.version for found in sorted(distributions(), key=lambda found: found.name.lower())
+        },
+        "git": checkout(folder),
+    }
+
+
+def processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
+
+
+def checkout(folder: Path) -> dict[str, str] | None:
+    """Commit and uncommitted difference of the checkout that holds `folder`; None where there is none."""
+    commit = git(folder, "rev-parse", "HEAD")
+    if commit is None:
+        return None
+    diff = git(folder, "diff", "HEAD") or ""
+    cut = f"{diff[:LONGEST_DIFF]}\n[cut: {len(diff)} characters]" if len(diff) > LONGEST_DIFF else diff
+    return {"commit": commit.strip(), "diff": cut}
+
+
+def git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode(errors="replace")

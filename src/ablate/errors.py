@@ -1,0 +1,25 @@
+"""The one kind of error a user meets: a sentence that says where, what was found and what to do next."""
+
+
+class AblateError(Exception):
+    """A mistake in the question, not in the program: shown as one sentence, exit code 2, no traceback."""
+
+
+class DatasetError(AblateError):
+    """A dataset file that cannot be trusted: the message names file, line and key."""
+
+
+class ConfigError(AblateError):
+    """A setting that no component takes, or a value outside its range."""
+
+
+class ModelNotFound(AblateError):
+    """Weights that are neither on disk, nor in an installed package, nor on a hub that can be reached."""
+
+
+class NotOneChange(AblateError):
+    """A variant that changes no component, several, or something that all variants share."""
+
+
+class NotComparable(AblateError):
+    """Runs whose corpus, ground truth or scoring settings differ."""

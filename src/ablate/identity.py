@@ -1,0 +1,80 @@
+"""Who a run is: fingerprints of everything that moves its numbers, and the names made of them."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import json
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from ablate.config import STAGES, Node, located
+from ablate.types import Dataset
+
+MOVING = (*STAGES, "tokens", "k", "depth")
+"""The keys of a config that move a ranking or a context; where data lie, timing and tracking do not."""
+
+LIBRARIES = ("bm25s", "faiss-cpu", "numpy", "onnxruntime", "PyStemmer", "regex", "sentence-transformers", "torch",
+             "transformers")  # fmt: skip
+
+
+def fingerprints(dataset: Dataset, config: Node, baseline: Node) -> dict[str, str]:
+    """Content hashes by name: corpus, ground truth, scoring settings, both configs, and the code that ran them."""
+    return {
+        **dataset.fingerprints,
+        "scoring": digest(config["score"]),
+        "config": digest(moving(config)),
+        "baseline": digest(moving(baseline)),
+        "code": code(tuple(sorted(set(targets(config))))),
+    }
+
+
+def study_name(dataset: Dataset, prints: Mapping[str, str]) -> str:
+    """A study is its dataset and the frozen corpus, ground truth, scoring and baseline that its runs share."""
+    shared = [prints[name] for name in ("corpus", "ground_truth", "scoring", "baseline")]
+    return f"{dataset.name}-{digest(shared)[:8]}"
+
+
+def run_name(variant: str, study: str, prints: Mapping[str, str]) -> str:
+    return f"{variant}-{digest([study, prints['config'], prints['code']])[:8]}"
+
+
+def moving(config: Node) -> Node:
+    return {key: config[key] for key in MOVING}
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of plain data, whatever the order of its keys."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def targets(node: Any) -> Iterable[str]:
+    """Every `_target_` of a config, nested ones too."""
+    if isinstance(node, Mapping):
+        yield from (value for key, value in node.items() if key == "_target_")
+        node = list(node.values())
+    if isinstance(node, list):
+        for item in node:
+            yield from targets(item)
+
+
+@functools.cache
+def code(classes: tuple[str, ...]) -> str:
+    """One hash of this package's source, of the modules that hold the user's own classes, and of library versions."""
+    package = Path(__file__).parent
+    files = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
+    files |= {
+        name: Path(inspect.getfile(located(name, "config"))) for name in classes if not name.startswith("ablate.")
+    }
+    sources = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+    return digest({"sources": sources, "libraries": {name: installed(name) for name in LIBRARIES}})
+
+
+def installed(distribution: str) -> str | None:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None

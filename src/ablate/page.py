@@ -1,0 +1,114 @@
+"""What stands on a page, written down: titles, lists and tables as text for a terminal or as GitHub's Markdown."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+HEADING = 10
+"""Columns of a terminal that a heading may take before it is wrapped."""
+
+LIMITS = (40, 28, 20, 14, 10)
+"""Widths of a column of words, tried in turn until a table fits."""
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """With its sign, which zero has too: +0.083, -0.100, +0.000."""
+    return f"{round(value, digits) + 0.0:+.{digits}f}"
+
+
+def milliseconds(value: float) -> str:
+    """Two digits or more: 0.42, 4.2, 42, 421."""
+    return f"{value:.0f}" if value >= 10 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+
+
+def clean(text: str) -> str:
+    """On one line, without characters that move the cursor or turn the direction of writing."""
+    moving = ("Cc", "Cf", "Cs", "Zl", "Zp")
+    return "".join(" " if unicodedata.category(char) in moving else char for char in text).strip()
+
+
+class Page(Protocol):
+    """How the parts of a comparison are written down."""
+
+    def title(self, text: str) -> str: ...
+
+    def items(self, texts: Sequence[str]) -> str: ...
+
+    def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = (0,)) -> str:
+        """`words` are the columns that hold words: they stand left and may be wrapped; the others hold numbers."""
+        ...
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """Text for a terminal of `width` columns."""
+
+    width: int
+
+    def title(self, text: str) -> str:
+        return clean(text)
+
+    def items(self, texts: Sequence[str]) -> str:
+        from tabulate import tabulate
+
+        rows = [["-", clean(text)] for text in texts]
+        return str(tabulate(rows, tablefmt="plain", maxcolwidths=[None, self.width - 3], disable_numparse=True))
+
+    def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = (0,)) -> str:
+        from wcwidth import wcswidth
+
+        grid = [[clean(cell) for cell in row] for row in (headings, *rows)]
+        widths = [max(map(wcswidth, column)) for column in zip(*grid[1:], strict=True)]
+        drawn = ""
+        for limit in LIMITS:
+            most = [min(limit, width) if number in words else width for number, width in enumerate(widths)]
+            drawn = _drawn(grid, [max(width, HEADING) for width in most], words)
+            if max(map(wcswidth, drawn.splitlines())) <= self.width:
+                break
+        return drawn
+
+
+def _drawn(grid: Sequence[Sequence[str]], most: Sequence[int], words: Sequence[int]) -> str:
+    """Headings and rows in columns of at most these widths. The headings are a row, because real ones are padded."""
+    from tabulate import SEPARATING_LINE, tabulate
+
+    rows = [grid[0], SEPARATING_LINE, *grid[1:]]
+    aligned = alignment(len(most), words)
+    drawn = str(tabulate(rows, tablefmt="simple", colalign=aligned, maxcolwidths=list(most), disable_numparse=True))
+    return "\n".join(line.rstrip() for line in drawn.splitlines()[1:-1])
+
+
+@dataclass(frozen=True)
+class Markdown:
+    """GitHub's Markdown."""
+
+    def title(self, text: str) -> str:
+        return f"**{escaped(text)}**"
+
+    def items(self, texts: Sequence[str]) -> str:
+        return "\n".join(f"- {escaped(text)}" for text in texts)
+
+    def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = (0,)) -> str:
+        from tabulate import tabulate
+
+        drawn = tabulate(
+            [[escaped(cell) for cell in row] for row in rows],
+            [escaped(text) for text in headings],
+            tablefmt="pipe",
+            colalign=alignment(len(headings), words),
+            disable_numparse=True,
+        )
+        return str(drawn)
+
+
+def alignment(columns: int, words: Sequence[int]) -> list[str]:
+    return ["left" if number in words else "right" for number in range(columns)]
+
+
+def escaped(text: str) -> str:
+    """Without anything that Markdown would take for its own marks; `_` and `#` are such only at the edge of a word."""
+    return re.sub(r"[\\`*~\[\]<|]|(?<!\w)[_#]|_(?!\w)", lambda found: f"\\{found[0]}", clean(text))

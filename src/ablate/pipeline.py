@@ -1,0 +1,113 @@
+"""The straight line from a query to the context its reader gets, and the corpus made ready for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ablate.errors import AblateError
+from ablate.types import Candidates, Chunk, Dataset, Query, Trace
+
+Mask = npt.NDArray[np.bool_]
+Search = Callable[[Query, Mask, int], Candidates]
+
+
+@dataclass(frozen=True)
+class Line:
+    """The components that an ablation can change, one at a time, in data-flow order."""
+
+    chunker: Any
+    embedder: Any
+    retriever: Any
+    filter: Any
+    access: Any
+    reranker: Any
+    packer: Any
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A line whose corpus is chunked and whose access and filter know the documents: call it with a query.
+
+    `owners` is the position of each chunk's document, `(chunks,)`; `k` the number of chunks that the packer hands over,
+    `depth` the number of candidates, `tokens` the study's counter. Indexes are built when a query first needs them.
+    """
+
+    line: Line
+    dataset: Dataset
+    chunks: Sequence[Chunk]
+    owners: npt.NDArray[np.intp]
+    access: Any
+    filter: Any
+    tokens: Any
+    k: int
+    depth: int
+    indexes: dict[bytes, tuple[Search, npt.NDArray[np.intp]]] = field(default_factory=dict, repr=False)
+
+    def __call__(self, query: Query) -> Trace:
+        watch = Stopwatch()
+        known = self.access.indexed(query)
+        allowed = self.access.allowed(query) & self.filter.allowed(query)
+        watch.lap("allow")
+        candidates = self.search(query, known, allowed)
+        permitted = self.access.after(query, candidates.fused)
+        watch.lap("search")
+        ranked = self.line.reranker(query, permitted)
+        watch.lap("rerank")
+        context = self.line.packer(query, ranked, self.k, self.tokens)
+        watch.lap("pack")
+        pool = int(allowed[self.owners].sum())
+        return Trace(query, candidates, permitted, ranked, context, pool, int(allowed.sum()), watch.laps)
+
+    def search(self, query: Query, known: Mask, allowed: Mask) -> Candidates:
+        """The retriever's candidates among the allowed documents, by an index that knows only the `known` ones.
+
+        `known` and `allowed` are masks over documents, `(documents,)`.
+        """
+        search, rows = self.indexed(known)
+        return search(query, allowed[self.owners[rows]], self.depth)
+
+    def indexed(self, known: Mask) -> tuple[Search, npt.NDArray[np.intp]]:
+        """The index over the chunks of the known documents and the positions of these chunks, built once a set."""
+        key = known.tobytes()
+        if key not in self.indexes:
+            rows = np.flatnonzero(known[self.owners])
+            self.indexes[key] = self.line.retriever.index([self.chunks[row] for row in rows], self.line.embedder), rows
+        return self.indexes[key]
+
+
+def ready(line: Line, dataset: Dataset, tokens: Any, k: int, depth: int) -> Ready:
+    """Chunk the corpus and let access and filter see its documents.
+
+    Raises:
+        AblateError: no query can read any document, so that empty rankings would look safe.
+
+    """
+    access = line.access.over(dataset.documents, dataset.groups, dataset.acl_default)
+    if dataset.queries and not any(access.readable(query).any() for query in dataset.queries):
+        raise AblateError(
+            f"{dataset.folder}: no query can read any document, expected at least one that can (empty rankings would "
+            "look safe); check the principals in queries.jsonl against the acl in corpus.jsonl"
+        )
+    pieces = [list(dict.fromkeys(line.chunker(document, tokens))) for document in dataset.documents]
+    owners = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces])
+    chunks = [chunk for piece in pieces for chunk in piece]
+    return Ready(line, dataset, chunks, owners, access, line.filter.over(dataset.documents), tokens, k, depth)
+
+
+class Stopwatch:
+    """Milliseconds a stage, measured from one lap to the next."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self.last = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        now = time.perf_counter()
+        self.laps[stage] = (now - self.last) * 1000
+        self.last = now

@@ -1,0 +1,389 @@
+"""Run directories, written whole and read back: from files on disk to `RunRecord`."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import logging
+import math
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ablate.errors import AblateError
+from ablate.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+REQUIRED = ("run", "study", "variant", "status", "started", "fingerprints")
+"""Keys without which a run directory says nothing."""
+
+
+class RunNotFound(AblateError):
+    """An id that no run directory carries, or that several could mean."""
+
+
+class BrokenRecord(AblateError):
+    """A run directory whose files are missing or cannot be read."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run directory. `run.json` is in memory, every other file is read when it is first asked for."""
+
+    folder: Path
+    facts: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        return str(self.facts["run"])
+
+    @property
+    def study(self) -> str:
+        return str(self.facts["study"])
+
+    @property
+    def dataset(self) -> str:
+        return str(self.facts.get("dataset") or self.study.rpartition("-")[0])
+
+    @property
+    def variant(self) -> str:
+        return str(self.facts["variant"])
+
+    @property
+    def component(self) -> str | None:
+        return self.facts.get("component")
+
+    @property
+    def baseline(self) -> str | None:
+        """The run id of the baseline that a variant is measured against; None for a baseline."""
+        return self.facts.get("baseline")
+
+    @property
+    def is_baseline(self) -> bool:
+        return self.component is None
+
+    @property
+    def finished(self) -> bool:
+        return bool(self.facts["status"] == "finished")
+
+    @property
+    def error(self) -> str | None:
+        return self.facts.get("error")
+
+    @property
+    def started(self) -> datetime:
+        """When the run began, in UTC; a time without a zone is read as UTC."""
+        moment = datetime.fromisoformat(self.facts["started"])
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+    @property
+    def seconds(self) -> float:
+        return float(self.facts.get("seconds") or 0.0)
+
+    @property
+    def fingerprints(self) -> Mapping[str, str]:
+        return {name: value for name, value in self.facts["fingerprints"].items() if value is not None}
+
+    @property
+    def latency(self) -> bool:
+        """Whether this run was timed."""
+        return bool(self.facts.get("latency"))
+
+    @cached_property
+    def label(self) -> str:
+        """The variant, and how it was tuned on the command line: `reranker first=40`."""
+        own = f"{self.component}."
+        tuning = [text.lstrip("+").removeprefix(own) for text in self.overrides if text.lstrip("+").startswith(own)]
+        return " ".join([self.variant, *tuning])
+
+    @cached_property
+    def overrides(self) -> tuple[str, ...]:
+        """The Hydra overrides that the run was started with; empty where none were recorded."""
+        return tuple(_yaml(self.folder / "overrides.yaml") or ())
+
+    @cached_property
+    def config(self) -> Mapping[str, Any]:
+        """The resolved config."""
+        return _yaml(self.folder / "config.yaml") or {}
+
+    @cached_property
+    def changes(self) -> Mapping[str, tuple[Any, Any]]:
+        """Key of the config -> (value in the baseline, value in this variant)."""
+        path = self.folder / "changes.json"
+        return {key: (pair[0], pair[1]) for key, pair in (_json(path) if path.exists() else {}).items()}
+
+    @cached_property
+    def metrics(self) -> Mapping[str, Any]:
+        """`metrics.json`; empty for a failed run that has none."""
+        path = self.folder / "metrics.json"
+        return _json(path) if self.finished or path.exists() else {}
+
+    @property
+    def measures(self) -> Mapping[str, Mapping[str, Any]]:
+        """Measure -> its mean, n, not_applicable, distribution, cohorts."""
+        measures: Mapping[str, Mapping[str, Any]] = self.metrics.get("measures", {})
+        return measures
+
+    def mean(self, measure: str) -> float | None:
+        """The mean over the queries to which `measure` applies; None if there are none."""
+        value = self.measures.get(measure, {}).get("mean")
+        return None if value is None else float(value)
+
+    @cached_property
+    def queries(self) -> Mapping[str, Mapping[str, Any]]:
+        """Query id -> its line of `queries.jsonl`; empty for a failed run that has none."""
+        path = self.folder / "queries.jsonl"
+        rows = _rows(path) if self.finished or path.exists() else ()
+        return {row["query_id"]: row for row in rows}
+
+    def values(self, measure: str) -> dict[str, float]:
+        """Query id -> value, of the queries to which `measure` applies."""
+        found = ((query, row["values"].get(measure)) for query, row in self.queries.items())
+        return {query: float(value) for query, value in found if value is not None}
+
+    @cached_property
+    def hashes(self) -> Mapping[str, str]:
+        """Query id -> hash of its ranking and context."""
+        return {query: row["ranking_hash"] for query, row in self.queries.items()}
+
+    @cached_property
+    def commit(self) -> str | None:
+        """The git commit of the checkout that the run was made in."""
+        path = self.folder / "environment.json"
+        git = (_json(path) if path.exists() else {}).get("git") or {}
+        return git.get("commit")
+
+    @property
+    def tracking(self) -> Mapping[str, str]:
+        """Where MLflow holds this run (uri, experiment_id, run_id); empty if it was not sent."""
+        path = self.folder / "tracking.json"
+        try:
+            return _json(path) if path.exists() else {}
+        except BrokenRecord:  # it can be made again by sending the run, so it must not hide the result
+            return {}
+
+    @property
+    def files(self) -> list[Path]:
+        """Every file of the directory, sorted; the note on where it was sent is not part of the run."""
+        found = (path for path in self.folder.rglob("*") if path.is_file() and path.name != "tracking.json")
+        return sorted(found)
+
+
+def read(folder: Path) -> RunRecord:
+    """The run in `folder`.
+
+    Raises:
+        BrokenRecord: `run.json` or, for a finished run, its results are missing or cannot be read.
+
+    """
+    facts = _json(folder / "run.json")
+    missing = [key for key in REQUIRED if not isinstance(facts, dict) or key not in facts]
+    if missing:
+        raise BrokenRecord(f"{folder / 'run.json'}: found no {missing[0]!r}, expected a run record; delete the folder")
+    record = RunRecord(folder, facts)
+    try:
+        _ = record.started
+    except (TypeError, ValueError) as error:
+        raise BrokenRecord(
+            f"{folder / 'run.json'}: found started {facts['started']!r}, expected an ISO time; delete the folder"
+        ) from error
+    for name in ("metrics.json", "queries.jsonl"):
+        if record.finished and not (folder / name).is_file():
+            raise BrokenRecord(f"{folder / name}: found no file, expected the results; delete the folder")
+    return record
+
+
+def write(folder: Path, files: Mapping[str, Any]) -> RunRecord:
+    """Write a run directory whole: readers see all of `files` or none.
+
+    `files` maps a name, which may contain folders, to its content: text and bytes as they are, the rows of a `.jsonl`,
+    anything else as JSON. Infinity (a rank of "never") becomes null; NaN is refused.
+
+    Raises:
+        BrokenRecord: the files are no run.
+        OSError: there is such a directory already.
+        ValueError: a value is NaN.
+
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    fresh = folder.parent / f".{folder.name}.{uuid.uuid4().hex}"
+    fresh.mkdir()
+    try:
+        for name, content in files.items():
+            path = fresh / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(_encoded(name, content))
+        record = read(fresh)
+        os.rename(fresh, folder)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return RunRecord(folder, record.facts)
+
+
+def note(folder: Path, name: str, content: Any) -> None:
+    """Add or replace one small file of a run directory, whole."""
+    fresh = folder.parent / f".{folder.name}.{uuid.uuid4().hex}"
+    fresh.write_bytes(_encoded(name, content))
+    os.replace(fresh, folder / name)
+
+
+def find(workspace: Workspace, study: str | None = None) -> list[RunRecord]:
+    """All runs that can be read, or those of one study, oldest first. One warning line names what cannot be read."""
+    records, broken = [], []
+    for run in sorted(workspace.runs.glob("*/*/")):
+        if run.name.startswith(".") or study not in (None, run.parent.name):  # a hidden folder is still being written
+            continue
+        try:
+            records.append(read(run))
+        except BrokenRecord as error:
+            broken.append(str(error))
+    if broken:
+        log.warning("ignored %d run directories that cannot be read, the first: %s", len(broken), broken[0])
+    return sorted(records, key=lambda record: (record.started, record.id))
+
+
+def of_study(workspace: Workspace, study: str | None = None) -> list[RunRecord]:
+    """The current runs of a study, or of the one in which something ran last.
+
+    Raises:
+        RunNotFound: there is no such study, or no run at all.
+
+    """
+    records = find(workspace)
+    if not records:
+        raise RunNotFound(f"{workspace.runs}: found no run, expected one or more; `python -m ablate` makes the first")
+    if study is None:
+        study = records[-1].study
+    chosen = [record for record in records if record.study == study]
+    if not chosen:
+        names = list(dict.fromkeys(record.study for record in reversed(records)))
+        near = ", ".join(difflib.get_close_matches(study, names, 3, 0.4) or names[:3])
+        raise RunNotFound(f"study {study!r}: found none in {workspace.runs}, expected one of them; the nearest: {near}")
+    return current(chosen)
+
+
+def by_id(workspace: Workspace, wanted: str) -> RunRecord:
+    """The run that `wanted` names, among all that are recorded; see `named`."""
+    return named(find(workspace), wanted)
+
+
+def named(records: Sequence[RunRecord], wanted: str) -> RunRecord:
+    """The run that `wanted` names: its id, the id that MLflow gave it, or the beginning of its id.
+
+    Raises:
+        RunNotFound: no run or several are meant; the message names those that come near.
+
+    """
+    same = [record for record in records if record.id == wanted]
+    sent = [record for record in records if record.tracking.get("run_id") == wanted]
+    begun = [record for record in records if wanted and record.id.startswith(wanted)]
+    for hits in (same, sent, begun):
+        if len(hits) == 1:
+            return hits[0]
+        if hits:
+            names = ", ".join(f"{hit.study}/{hit.id}" for hit in hits[:5])
+            raise RunNotFound(f"run {wanted!r}: found {len(hits)} runs ({names}), expected one; give more of its id")
+    near = difflib.get_close_matches(wanted, [record.id for record in records], 3, 0.4)
+    near = near or [record.id for record in records[-3:]]
+    there = f"expected one such as {', '.join(near)}" if near else "nor any other run"
+    raise RunNotFound(
+        f"run {wanted!r}: found none, {there}; `python -m ablate compare` ends with the ids of the study that ran "
+        "last, with --study NAME those of another"
+    )
+
+
+def finished(workspace: Workspace, study: str, run: str, timed: bool = False) -> RunRecord | None:
+    """The finished run of that id, so that it need not run again; with `timed` only one that measured latency."""
+    try:
+        record = read(workspace.runs / study / run)
+    except BrokenRecord:
+        return None
+    return record if record.finished and (record.latency or not timed) else None
+
+
+def current(records: Iterable[RunRecord]) -> list[RunRecord]:
+    """What stands for a study today: of equal configs the newest run, a finished one before a failed one.
+
+    A baseline that a variant was measured against stays, however old. The order is that of `families`.
+    """
+    everything = sorted(records, key=lambda record: (record.finished, record.started))
+    newest_of = {record.fingerprints.get("config", record.id): record.id for record in everything}
+    kept = set(newest_of.values())
+    kept |= {record.baseline for record in everything if record.id in kept and record.baseline}
+    return families(record for record in everything if record.id in kept)
+
+
+def families(records: Iterable[RunRecord]) -> list[RunRecord]:
+    """Each baseline followed by its own variants, in the order in which they started; those without one come last."""
+    chosen = sorted(records, key=lambda record: record.started)
+    found: dict[str, list[RunRecord]] = {record.id: [record] for record in chosen if record.is_baseline}
+    orphans: list[RunRecord] = []
+    for record in chosen:
+        if not record.is_baseline:
+            found.get(record.baseline or "", orphans).append(record)
+    return [*(record for family in found.values() for record in family), *orphans]
+
+
+def _encoded(name: str, content: Any) -> bytes:
+    if isinstance(content, bytes):
+        return content
+    if isinstance(content, str):
+        return content.encode()
+    if name.endswith(".jsonl"):
+        return "".join(f"{_dumps(row)}\n" for row in content).encode()
+    return f"{_dumps(content, indent=1)}\n".encode()
+
+
+def _dumps(value: Any, indent: int | None = None) -> str:
+    return json.dumps(_plain(value), ensure_ascii=False, indent=indent, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """JSON's own types: infinity is null, numpy's numbers are Python's."""
+    if isinstance(value, float) and math.isinf(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return [_plain(item) for item in sorted(value)]
+    return _plain(value.item()) if hasattr(value, "item") else value
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BrokenRecord(f"{path}: found {_why(error)}, expected JSON; delete the folder") from error
+
+
+def _rows(path: Path) -> list[Any]:
+    try:
+        with path.open(encoding="utf-8") as lines:  # not splitlines: U+2028 may stand inside a JSON string
+            return [json.loads(line) for line in lines]
+    except (OSError, ValueError) as error:
+        raise BrokenRecord(f"{path}: found {_why(error)}, expected one JSON object a line; run it again") from error
+
+
+def _yaml(path: Path) -> Any:
+    """What a YAML file holds, as plain data; None if there is no such file."""
+    if not path.exists():
+        return None
+    from omegaconf import OmegaConf
+
+    try:
+        return OmegaConf.to_container(OmegaConf.load(path))
+    except Exception as error:  # of YAML, of OmegaConf, of the file system: they share no base
+        raise BrokenRecord(f"{path}: found {_why(error)}, expected YAML; run it again") from error
+
+
+def _why(error: Exception) -> str:
+    return "no file" if isinstance(error, FileNotFoundError) else (str(error) or repr(error)).splitlines()[0]

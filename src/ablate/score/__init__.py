@@ -1,0 +1,7 @@
+"""Rankings and contexts go in beside the frozen ground truth, values per query and their summaries come out."""
+
+from ablate.score.line import Exposure, of_ranking, of_trace
+from ablate.score.settings import Scoring
+from ablate.score.summary import from_json, summarise, to_json, whole
+
+__all__ = ["Exposure", "Scoring", "from_json", "of_ranking", "of_trace", "summarise", "to_json", "whole"]

@@ -1,0 +1,457 @@
+"""Runs side by side: from run records to one comparison, as text, as Markdown, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ablate.errors import NotComparable
+from ablate.page import Markdown, Page, Terminal, clean, escaped, milliseconds, signed
+from ablate.records import RunRecord
+
+if TYPE_CHECKING:
+    from ablate.measures import Measure
+
+SUFFICIENT, COVERAGE, COMPLETION = "context/sufficient", "context/coverage", "retrieval/completion_rr"
+DOCUMENT_NDCG, DOCUMENT_RECALL = "doc/ndcg_at_10", "doc/recall_at_10"
+TOKENS, VIOLATIONS, EXPOSED = "context/tokens", "acl/violations", "acl/exposure"
+P50, P95, P50_BEFORE = "latency/total_p50", "latency/total_p95", "latency/baseline_p50"
+
+SAME = ("corpus", "ground_truth", "scoring")
+"""Fingerprints that runs must share before their numbers may stand side by side."""
+
+SHOWN = ("run", "study", "variant", "component", "status", "error", "baseline")
+
+WIDTH = 120
+MOVED = 5
+COHORTS = 20
+NA = "n/a"
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """One measure on the queries that both sides have: two means, and how many queries differ in which direction."""
+
+    measure: str
+    before: float
+    after: float
+    n: int
+    higher: int
+    lower: int
+
+    @property
+    def difference(self) -> float:
+        return self.after - self.before
+
+
+def paired(baseline: RunRecord, variant: RunRecord, measure: str, among: Iterable[str] | None = None) -> Paired | None:
+    """The paired difference of `measure` over the queries `among` (default all); None where it applies to none."""
+    left, right = baseline.values(measure), variant.values(measure)
+    queries = [query for query in (left if among is None else among) if query in left and query in right]
+    if not queries:
+        return None
+    return Paired(
+        measure,
+        sum(left[query] for query in queries) / len(queries),
+        sum(right[query] for query in queries) / len(queries),
+        len(queries),
+        sum(right[query] > left[query] for query in queries),
+        sum(right[query] < left[query] for query in queries),
+    )
+
+
+def headline(record: RunRecord) -> str:
+    """The measure that comes first: evidence in the context, or documents where nothing is known about evidence."""
+    return SUFFICIENT if record.mean(SUFFICIENT) is not None else DOCUMENT_NDCG
+
+
+def second(record: RunRecord) -> str:
+    """The measure that always stands beside the headline."""
+    return COVERAGE if headline(record) == SUFFICIENT else DOCUMENT_RECALL
+
+
+def inert(baseline: RunRecord, variant: RunRecord) -> bool:
+    """Whether every ranking and context of the variant equals the baseline's."""
+    return bool(baseline.hashes) and baseline.hashes == variant.hashes
+
+
+def moved(baseline: RunRecord, variant: RunRecord) -> list[tuple[str, dict[str, tuple[float, float]]]]:
+    """Queries whose values differ, most first: id and, by measure, the value before and after."""
+    measures = (COVERAGE, COMPLETION) if headline(baseline) == SUFFICIENT else (DOCUMENT_NDCG, DOCUMENT_RECALL)
+    sides = {measure: (baseline.values(measure), variant.values(measure)) for measure in measures}
+    found = []
+    for query in baseline.queries:
+        values = {m: (left[query], right[query]) for m, (left, right) in sides.items() if query in left.keys() & right}
+        if any(before != after for before, after in values.values()):
+            found.append((query, values))
+    return sorted(found, key=lambda row: ([-abs(after - before) for before, after in row[1].values()], row[0]))
+
+
+def labels(query: Mapping[str, Any]) -> set[str]:
+    """The cohorts of a line of `queries.jsonl`, as `key=value`."""
+    return {f"{key}={value}" for key, value in (query.get("cohorts") or {}).items()}
+
+
+def by_cohort(baseline: RunRecord, variant: RunRecord) -> dict[str, Paired]:
+    """The headline's paired difference in every cohort that is averaged."""
+    measure = headline(baseline)
+    members: dict[str, list[str]] = {cohort: [] for cohort in baseline.measures.get(measure, {}).get("cohorts", {})}
+    for query, row in baseline.queries.items():
+        for cohort in labels(row) & members.keys():
+            members[cohort].append(query)
+    pairs = {cohort: paired(baseline, variant, measure, queries) for cohort, queries in members.items()}
+    return {cohort: pair for cohort, pair in pairs.items() if pair}
+
+
+def compare(records: Sequence[RunRecord]) -> Comparison:
+    """`records`, each baseline before its variants, as one comparison.
+
+    Raises:
+        NotComparable: they were measured on different corpora or ground truths, or with different scoring settings.
+
+    """
+    for name in SAME:
+        found: dict[str, RunRecord] = {}
+        for record in records:
+            if name in record.fingerprints:
+                found.setdefault(record.fingerprints[name], record)
+        if len(found) > 1:
+            (one, first), (two, other) = list(found.items())[:2]
+            raise NotComparable(
+                f"{name}: found {one} in run {first.id} and {two} in run {other.id}, expected the same for all; "
+                f"`python -m ablate rescore --dataset DIR {first.id} {other.id}` scores both on one dataset"
+            )
+    names = [record.label for record in records]
+    unique = {r.id: r.label if names.count(r.label) == 1 else f"{r.label} {r.id[-6:]}" for r in records}
+    return Comparison(tuple(records), unique)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs that may stand side by side; `labels` names each by its id, no two alike."""
+
+    records: tuple[RunRecord, ...]
+    labels: Mapping[str, str]
+
+    def baseline(self, record: RunRecord) -> RunRecord | None:
+        """The finished run that `record` is measured against, if it is here."""
+        return next((r for r in self.records if r.finished and r.id == record.baseline and r is not record), None)
+
+    @cached_property
+    def pairs(self) -> list[tuple[RunRecord, RunRecord]]:
+        """(baseline, variant) for every finished variant whose baseline is here and finished."""
+        found = ((self.baseline(record), record) for record in self.records if record.finished)
+        return [(baseline, record) for baseline, record in found if baseline]
+
+    @cached_property
+    def lead(self) -> RunRecord | None:
+        """The run whose measures decide what is shown: the first one that finished."""
+        return next((record for record in self.records if record.finished), None)
+
+    @cached_property
+    def columns(self) -> list[Column]:
+        return columns(self.lead) if self.lead else []
+
+    def text(self, width: int = WIDTH) -> str:
+        """For a terminal of `width` columns."""
+        return "\n\n".join(self._blocks(Terminal(width))) + "\n"
+
+    def markdown(self, subject: RunRecord | None = None, limit: int | None = None) -> str:
+        """For GitHub and MLflow: what came of `subject` in the first line, if it is given.
+
+        With `limit` no more characters than that; a last line then says that it was cut.
+        """
+        page = Markdown()
+        said = [] if subject is None else [escaped(self.sentence(subject))]
+        whole = "\n\n".join([*said, *self._blocks(page, subject)]) + "\n"
+        if limit is None or len(whole) <= limit:
+            return whole
+        study = self.records[0].study
+        cut = f"\n\n**Cut here.** All of it: `comparison.md`, or `python -m ablate compare --study {study}`\n"
+        return whole[: whole.rfind("\n", 0, limit - len(cut))] + cut
+
+    def sentence(self, record: RunRecord) -> str:
+        """What came out, in one sentence."""
+        return clean(f"{self.labels[record.id]}: {outcome(record, self.baseline(record))}")
+
+    def data(self) -> dict[str, Any]:
+        """The same content for programs; a measure that applies to no query is null."""
+        return {"runs": [self._row(record) for record in self.records]}
+
+    def _row(self, record: RunRecord) -> dict[str, Any]:
+        baseline = self.baseline(record) if record.finished else None
+        cohorts = by_cohort(baseline, record) if baseline else {}
+        measures = [measure for column in self.columns for measure in column.measures]
+        pairs = {m: pair for m in measures if baseline and (pair := paired(baseline, record, m))}
+        return {
+            **{key: record.facts.get(key) for key in SHOWN},
+            "label": self.labels[record.id],
+            "result": self.sentence(record),
+            "inert": bool(baseline and inert(baseline, record)),
+            "values": {measure: record.mean(measure) for measure in measures},
+            "differences": {measure: summary(pair) for measure, pair in pairs.items()},
+            "cohorts": {name: summary(pair) for name, pair in cohorts.items()},
+            "moved": [
+                {"query_id": query, **{measure: list(pair) for measure, pair in values.items()}}
+                for query, values in (moved(baseline, record)[:MOVED] if baseline else ())
+            ],
+        }
+
+    def _blocks(self, page: Page, subject: RunRecord | None = None) -> Iterator[str]:
+        """The parts of the page, what matters most first; of `subject` it was said already what came out."""
+        first = self.lead or self.records[0]
+        studies = ", ".join(dict.fromkeys(record.study for record in self.records))
+        yield page.title(f"{studies}: {len(first.queries)} queries of {first.dataset}")
+        if sentences := [self.sentence(record) for record in self.records if record is not subject]:
+            yield page.items(sentences)
+        if self.lead is not None:
+            yield from self._numbers(page)
+        yield page.title("Runs")
+        yield page.items([self._identity(record) for record in self.records])
+
+    def _identity(self, record: RunRecord) -> str:
+        return f"{self.labels[record.id]}: {record.id}, {record.started:%Y-%m-%d %H:%M} UTC, {record.seconds:.0f} s"
+
+    def _numbers(self, page: Page) -> Iterator[str]:
+        """The table, what must be known beside it, its details and its legend."""
+        headings = ["run", *(column.heading for column in self.columns), "status"]
+        words = (0, len(headings) - 2, len(headings) - 1)
+        yield page.table(headings, [self._cells(record) for record in self.records], words)
+        if notes := list(dict.fromkeys(note for record in self.records for note in self._remarks(record))):
+            yield page.items(notes)
+        yield from self._details(page)
+        yield page.title("What the columns say")
+        yield page.items([self._legend(column) for column in self.columns])
+
+    def _cells(self, record: RunRecord) -> list[str]:
+        baseline = self.baseline(record)
+        return [self.labels[record.id], *(c.cell(record, baseline) for c in self.columns), self._status(record)]
+
+    def _remarks(self, record: RunRecord) -> Iterator[str]:
+        return remarks(self.labels[record.id], record, self.baseline(record))
+
+    def _details(self, page: Page) -> Iterator[str]:
+        if counts := [row for baseline, variant in self.pairs for row in self._counts(baseline, variant)]:
+            yield page.title("How many queries changed")
+            yield page.table(["run", "measure", "better", "worse", "same", "of"], counts, words=(0, 1))
+        for baseline in {baseline.id: baseline for baseline, _ in self.pairs}.values():
+            yield from self._cohorts(page, baseline)
+        if rows := [row for baseline, variant in self.pairs for row in self._moved(baseline, variant)]:
+            measures = [short(measure) for measure in moved(*self.pairs[0])[0][1]] if moved(*self.pairs[0]) else []
+            yield page.title(f"Queries that moved most (up to {MOVED} a run)")
+            yield page.table(["run", "query", *measures], rows, words=(0, 1))
+
+    def _counts(self, baseline: RunRecord, variant: RunRecord) -> Iterator[list[str]]:
+        for measure in (headline(baseline), second(baseline)):
+            if pair := paired(baseline, variant, measure):
+                same = pair.n - pair.higher - pair.lower
+                yield [self.labels[variant.id], measure, *(str(n) for n in (pair.higher, pair.lower, same, pair.n))]
+
+    def _cohorts(self, page: Page, baseline: RunRecord) -> Iterator[str]:
+        variants = [variant for base, variant in self.pairs if base is baseline]
+        table = {variant.id: by_cohort(baseline, variant) for variant in variants}
+        names = list(dict.fromkeys(name for pairs in table.values() for name in pairs))
+        names.sort(key=lambda name: -max(abs(pairs[name].difference) for pairs in table.values() if name in pairs))
+        rows = []
+        for name in names[:COHORTS]:
+            found = [pairs.get(name) for pairs in table.values()]
+            one = next(pair for pair in found if pair)
+            differences = (signed(pair.difference) if pair else NA for pair in found)
+            rows.append([name, str(one.n), f"{one.before:.3f}", *differences])
+        if rows:
+            label = self.labels[baseline.id]
+            rest = f", the {COHORTS} of {len(names)} that moved most" if len(names) > COHORTS else ""
+            yield page.title(f"{short(headline(baseline))} by cohort: difference from {label}{rest}")
+            yield page.table(["cohort", "queries", label, *(self.labels[variant.id] for variant in variants)], rows)
+
+    def _moved(self, baseline: RunRecord, variant: RunRecord) -> Iterator[list[str]]:
+        for query, values in moved(baseline, variant)[:MOVED]:
+            changes = (f"{before:.3f} -> {after:.3f}" for before, after in values.values())
+            yield [self.labels[variant.id], query, *changes]
+
+    def _status(self, record: RunRecord) -> str:
+        if not record.finished:
+            return "FAILED"
+        baseline = self.baseline(record)
+        if baseline is None:
+            return "" if record.is_baseline else "no run of its baseline"
+        return "inert" if inert(baseline, record) else ""
+
+    def _legend(self, column: Column) -> str:
+        from ablate.measures import describe
+
+        said = [text for measure in column.measures for text in self._explained(describe(measure))]
+        return f"{column.heading}: {'; '.join([*said, *column.notes])}"
+
+    def _explained(self, measure: Measure) -> Iterator[str]:
+        """What a number is, over how many queries, and why it may be missing."""
+        better = f", {measure.better} is better" if measure.better in ("higher", "lower") else ""
+        yield f"{measure.name} = {measure.formula} ({measure.unit}{better})"
+        finished = [record for record in self.records if record.finished]
+        counts = {record.measures[measure.name]["n"] for record in finished if record.mean(measure.name) is not None}
+        if counts - {len(record.queries) for record in finished}:
+            yield f"over {' or '.join(map(str, sorted(counts)))} queries"
+        if missing := [record for record in finished if record.mean(measure.name) is None]:
+            measured = any(measure.name in record.measures for record in missing)
+            yield f"{NA}: {'applies to no query of this ground truth' if measured else 'was not measured'}"
+
+
+def outcome(record: RunRecord, baseline: RunRecord | None) -> str:
+    """What came out of one run, as the end of a sentence."""
+    if not record.finished:
+        return f"FAILED: {record.error or 'no reason was recorded'}"
+    if baseline is None:
+        return alone(record)
+    if inert(baseline, record):
+        return f"identical to its baseline on each of {len(record.queries)} queries (inert){time(baseline, record)}"
+    pair = paired(baseline, record, headline(baseline))
+    if pair is None:
+        return f"{short(headline(baseline))} applies to no query"
+    tokens = paired(baseline, record, TOKENS)
+    cost = f"; {signed(tokens.difference, 0)} tokens" if tokens else ""
+    return (
+        f"{short(pair.measure)} {pair.before:.3f} -> {pair.after:.3f} ({signed(pair.difference)}), "
+        f"better on {pair.higher} queries, worse on {pair.lower}, of {pair.n}{cost}{time(baseline, record)}"
+    )
+
+
+def alone(record: RunRecord) -> str:
+    """The values of a run that nothing is compared with."""
+    values = [(measure, record.mean(measure)) for measure in (headline(record), second(record))]
+    parts = [f"{short(measure)} {mean:.3f}" for measure, mean in values if mean is not None]
+    parts.append(f"of {len(record.values(headline(record)))} queries")
+    said = ", ".join(parts)
+    if (tokens := record.mean(TOKENS)) is not None:
+        said += f"; {tokens:.0f} tokens"
+    if (p50 := record.mean(P50)) is not None:
+        said += f"; p50 {milliseconds(p50)} ms"
+    return said if record.is_baseline else f"{said}; no run of its baseline"
+
+
+def time(baseline: RunRecord, record: RunRecord) -> str:
+    """Latency of both sides, where one session measured both."""
+    before, after = record.mean(P50_BEFORE), record.mean(P50)
+    return "" if before is None or after is None else f"; p50 {milliseconds(before)} -> {milliseconds(after)} ms"
+
+
+def remarks(label: str, record: RunRecord, baseline: RunRecord | None) -> Iterator[str]:
+    """What must be known beside the numbers of one run."""
+    if not record.finished:
+        return
+    if not record.values(VIOLATIONS):
+        yield "access was not checked: no document carries an ACL"
+    elif not sum(record.values(EXPOSED).values()):
+        yield "no query was exposed: without a forbidden chunk within depth, 0 access violations show nothing"
+    if headline(record) == SUFFICIENT and by_document(record):
+        yield "evidence is whole documents, any chunk of which counts: coverage and sufficient are upper bounds"
+    if baseline is None:
+        return
+    if record.component == "filter":
+        yield f"{label}: declared filter: whoever wrote the filter of a query knew its answer"
+    different = sum(pool(row) != pool(record.queries.get(query, {})) for query, row in baseline.queries.items())
+    if different:
+        yield f"{label}: different candidate pool on {different} queries: ndcg is not comparable with the baseline's"
+
+
+def pool(query: Mapping[str, Any]) -> tuple[Any, Any]:
+    """How much a query's search could choose from: chunks and documents."""
+    size = query.get("pool") or {}
+    return size.get("chunks"), size.get("documents")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: what it is called, the measures that its legend explains, what stands in a run's cell."""
+
+    heading: str
+    measures: tuple[str, ...]
+    cell: Callable[[RunRecord, RunRecord | None], str]
+    notes: tuple[str, ...] = ()
+
+
+def columns(lead: RunRecord) -> list[Column]:
+    """What is shown for runs like `lead`: evidence, or documents where nothing is known about evidence."""
+    k, depth = lead.config.get("k", 5), lead.config.get("depth", 50)
+    if headline(lead) == SUFFICIENT:
+        rank = DOCUMENT_NDCG if by_document(lead) else f"retrieval/ndcg_at_{k}"
+        first = [
+            differing("sufficient", SUFFICIENT),
+            plain(f"coverage at {depth}", f"retrieval/coverage_at_{depth}"),
+            plain(f"coverage at {k}", f"retrieval/coverage_at_{k}"),
+            differing("coverage in context", COVERAGE),
+            plain(heading(rank), rank),
+        ]
+    else:
+        first = [differing(heading(m), m) for m in (DOCUMENT_NDCG, DOCUMENT_RECALL)]
+        first += [plain(heading(m), m) for m in (f"doc/recall_at_{depth}", "doc/mrr")]
+    return [
+        *first,
+        plain("tokens", TOKENS, "{:.0f}".format),
+        plain("p50 ms", P50, milliseconds),
+        plain("p95 ms", P95, milliseconds),
+        Column("access violations", (VIOLATIONS, EXPOSED), lambda record, _: violations(record)),
+    ]
+
+
+def by_document(record: RunRecord) -> bool:
+    """Whether all evidence is whole documents, which any of their chunks supports."""
+    declared = record.config.get("dataset", {}).get("evidence") in ("any", "all")
+    return declared or all("granularity=document" in labels(record.queries[query]) for query in record.values(COVERAGE))
+
+
+def differing(heading: str, measure: str) -> Column:
+    """A mean and, for a variant, the mean paired difference from its baseline."""
+
+    def cell(record: RunRecord, baseline: RunRecord | None) -> str:
+        value = figure(record, measure)
+        pair = paired(baseline, record, measure) if baseline and record.finished else None
+        return f"{value} {signed(pair.difference)}" if pair else value
+
+    return Column(heading, (measure,), cell, ("with sign: mean difference from the baseline on the same queries",))
+
+
+def plain(heading: str, measure: str, form: Callable[[float], str] = "{:.3f}".format) -> Column:
+    """A mean."""
+    return Column(heading, (measure,), lambda record, _: figure(record, measure, form))
+
+
+def figure(record: RunRecord, measure: str, form: Callable[[float], str] = "{:.3f}".format) -> str:
+    """A mean as shown; nothing for a failed run, n/a where it applies to no query."""
+    mean = record.mean(measure)
+    if not record.finished:
+        return ""
+    return NA if mean is None else form(mean)
+
+
+def violations(record: RunRecord) -> str:
+    """Forbidden documents handed over, and how many queries could have been handed one."""
+    if not record.finished:
+        return ""
+    found, exposed = record.values(VIOLATIONS), sum(value > 0 for value in record.values(EXPOSED).values())
+    if not found:
+        return "not checked"
+    documents = round(sum(found.values()))
+    return f"0 of {exposed} exposed" if exposed and not documents else f"{documents}, {exposed or 'none'} exposed"
+
+
+def summary(pair: Paired) -> dict[str, float]:
+    return {
+        "before": pair.before,
+        "after": pair.after,
+        "difference": pair.difference,
+        "n": pair.n,
+        "higher": pair.higher,
+        "lower": pair.lower,
+    }
+
+
+def short(measure: str) -> str:
+    """A measure as a sentence names it: `sufficient`, but `doc/ndcg_at_10`."""
+    return measure.removeprefix("context/").removeprefix("retrieval/")
+
+
+def heading(measure: str) -> str:
+    """A measure as a column names it: `doc ndcg at 10`."""
+    return short(measure).replace("/", " ").replace("_", " ")

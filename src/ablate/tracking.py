@@ -1,0 +1,409 @@
+"""Runs in MLflow: from a run directory on disk to a run on a tracking store, sent once and never left running."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import posixpath
+import re
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
+
+from ablate.errors import ConfigError
+from ablate.page import clean, signed
+from ablate.records import RunRecord, note
+from ablate.table import TOKENS, Comparison, headline, paired, second
+from ablate.workspace import Workspace
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+T = TypeVar("T")
+
+SQLITE = "sqlite:///"
+
+NOTE_LIMIT = 8000
+VALUE_LIMIT = 500
+METRIC_LIMIT = 80
+NAME_LIMIT = 250
+BATCH = 100
+PATIENCE = 60.0
+"""Seconds for which a locked database is tried again."""
+
+WITHOUT_TEXT = frozenset(
+    {
+        "changes.json",
+        "comparison.md",
+        "config.yaml",
+        "latency.jsonl",
+        "ledger.jsonl",
+        "metrics.json",
+        "overrides.yaml",
+        "queries.jsonl",
+        "ranking.jsonl",
+        "ranking.trec",
+        "run.json",
+    }
+)
+"""Files that hold ids, offsets and numbers alone. Only these leave the machine unasked: a new file is held back."""
+
+
+@dataclass(frozen=True)
+class Off:
+    """Keeps runs on disk alone."""
+
+    def log(self, record: RunRecord, comparison: Comparison, workspace: Workspace) -> str | None:
+        """Nothing is sent and nothing is wrong."""
+
+
+@dataclass(frozen=True)
+class Mlflow:
+    """Sends runs to the MLflow store at `uri` (null: `MLFLOW_TRACKING_URI`, or else the workspace's own).
+
+    With `log_text` a server gets the files that hold texts of documents and queries too; a local store always does.
+    """
+
+    uri: str | None
+    log_text: bool
+
+    def __post_init__(self) -> None:
+        uri = self.uri or os.environ.get("MLFLOW_TRACKING_URI") or SQLITE
+        if ":" not in uri or uri.startswith("file:"):
+            raise ConfigError(
+                f"uri: found {uri!r}, a folder of files, which MLflow no longer writes, expected a database or a "
+                "server; leave it and MLFLOW_TRACKING_URI empty for experiments/mlflow.db, and bring older runs along "
+                "with `mlflow migrate-filestore --source ./mlruns --target sqlite:///experiments/mlflow.db`"
+            )
+
+    def store(self, workspace: Workspace) -> Store:
+        """The store that is meant."""
+        uri = self.uri or os.environ.get("MLFLOW_TRACKING_URI") or f"{SQLITE}{workspace.experiments / 'mlflow.db'}"
+        if uri.startswith(SQLITE):
+            uri = f"{SQLITE}{Path(uri.removeprefix(SQLITE)).expanduser().absolute()}"
+        return Store(uri, workspace)
+
+    def has(self, record: RunRecord, workspace: Workspace) -> bool:
+        """Whether the store holds the run already; False if the store is away."""
+        with suppress(Exception):  # what is wrong with the store is said by the sending that follows
+            return self.store(workspace).has(record)
+        return False
+
+    def log(self, record: RunRecord, comparison: Comparison, workspace: Workspace) -> str | None:
+        """Send a run, unless the store has it. What goes wrong comes back as a sentence: the run on disk is kept.
+
+        `comparison` holds the run and, for a variant, its baseline.
+        """
+        from filelock import FileLock
+
+        store = self.store(workspace)
+        try:
+            with FileLock(record.folder.parent / f".{record.folder.name}.sending"):
+                if not store.has(record):
+                    sent = store.log(record, comparison, self.log_text)
+                    note(record.folder, "tracking.json", {"uri": public(store.uri), **sent})
+        except Exception as error:  # of MLflow, of the network, of a database: the result on disk outlives them all
+            reason = public(clean((str(error) or repr(error)).splitlines()[0]))[:300]
+            where = workspace.short(record.folder)
+            return (
+                f"{record.label}: could not be sent to MLflow at {store.shown} ({reason}), "
+                f"kept in {where}; `python -m ablate sync` sends it"
+            )
+        return None
+
+
+@dataclass(frozen=True)
+class Store:
+    """One MLflow tracking store."""
+
+    uri: str
+    workspace: Workspace
+
+    @property
+    def file(self) -> Path | None:
+        """The database file of a local store; None for a server."""
+        return Path(self.uri.removeprefix(SQLITE)) if self.uri.startswith(SQLITE) else None
+
+    @property
+    def shown(self) -> str:
+        """The store as a message names it."""
+        return self.workspace.short(self.file) if self.file else public(self.uri)
+
+    @property
+    def artifacts(self) -> str | None:
+        """Beside the database of a local store; a server decides for itself."""
+        return (self.file.absolute().parent / "artifacts").as_uri() if self.file else None
+
+    def client(self) -> MlflowClient:
+        quiet()
+        from mlflow import MlflowClient
+
+        return MlflowClient(tracking_uri=self.uri)
+
+    def create(self) -> None:
+        """Make the database of a local store, if there is none: under a lock, beside its place and renamed."""
+        if self.file is None or self.file.exists():
+            return
+        from filelock import FileLock
+
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.file.with_name(f".{self.file.name}.lock")):
+            if self.file.exists():
+                return
+            sys.stderr.write(f"creating {self.shown} (takes a few seconds, once)\n")
+            quiet()
+            from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+            fresh = self.file.with_name(f".{self.file.name}.{uuid.uuid4().hex}")
+            try:
+                SqlAlchemyStore(f"{SQLITE}{fresh}", self.artifacts).engine.dispose()  # type: ignore[no-untyped-call]
+                os.replace(fresh, self.file)
+            finally:
+                fresh.unlink(missing_ok=True)
+
+    def has(self, record: RunRecord) -> bool:
+        """Whether this store holds the run, by the note in its directory: a store that was deleted does not."""
+        known = record.tracking
+        if known.get("uri") != public(self.uri) or (self.file and not self.file.exists()):
+            return False
+        client = self.client()
+        from mlflow.exceptions import MlflowException
+
+        try:
+            return bool(patient(partial(client.get_run, known["run_id"])))
+        except MlflowException as error:
+            if error.error_code == "RESOURCE_DOES_NOT_EXIST":
+                return False
+            raise
+
+    def page(self, study: str | None) -> str:
+        """Where MLflow shows the runs of a study, as the end of its address: the bare experiment opens elsewhere."""
+        found = patient(partial(self.client().get_experiment_by_name, study)) if study else None
+        if found is None:
+            return "#/experiments"
+        return f"#/experiments/{found.experiment_id}/runs?workflowType=machine_learning"
+
+    def log(self, record: RunRecord, comparison: Comparison, log_text: bool) -> dict[str, str]:
+        """Write the run whole and end it, whatever happens on the way.
+
+        A run of the same directory that an interrupted sending left behind is completed instead of made again.
+        """
+        self.create()
+        client = self.client()
+        experiment = self.experiment(client, record.study)
+        run, ended = self.begun(client, experiment, record)
+        if ended:
+            return {"experiment_id": experiment, "run_id": run}
+        status = "KILLED"
+        try:
+            self.fill(client, run, record, comparison)
+            for file in record.files:
+                inside = file.relative_to(record.folder)
+                if log_text or self.file or inside.as_posix() in WITHOUT_TEXT:
+                    folder = None if inside.parent == Path() else inside.parent.as_posix()
+                    patient(partial(client.log_artifact, run, str(file), folder))
+            status = "FINISHED" if record.finished else "FAILED"
+        finally:
+            end = round((record.started.timestamp() + record.seconds) * 1000)
+            patient(partial(client.set_terminated, run, status, end))
+        return {"experiment_id": experiment, "run_id": run}
+
+    def experiment(self, client: MlflowClient, study: str) -> str:
+        """The id of the study's experiment, which is made if it is new, whoever else makes it at this moment."""
+        from mlflow.exceptions import MlflowException
+
+        found = patient(partial(client.get_experiment_by_name, study))
+        if found is None:
+            where = f"{self.artifacts}/{quote(study, safe='')}" if self.artifacts else None
+            try:
+                return str(patient(partial(client.create_experiment, study, where)))
+            except MlflowException:
+                found = patient(partial(client.get_experiment_by_name, study))
+                if found is None:
+                    raise
+        if found.lifecycle_stage == "deleted":
+            patient(partial(client.restore_experiment, found.experiment_id))
+        return str(found.experiment_id)
+
+    def begun(self, client: MlflowClient, experiment: str, record: RunRecord) -> tuple[str, bool]:
+        """The run of this very directory, and whether it is whole; a new one if there is none."""
+        from mlflow.entities import ViewType
+
+        identity = {"ablate.run": record.id, "ablate.started": record.started.isoformat()}
+        query = " and ".join(f"tags.`{name}` = '{value}'" for name, value in identity.items())
+        found = patient(partial(client.search_runs, [experiment], query, ViewType.ALL, 1))
+        if found:
+            return found[0].info.run_id, found[0].info.status in ("FINISHED", "FAILED")
+        started = round(record.started.timestamp() * 1000)
+        run = patient(partial(client.create_run, experiment, started, identity, record.label))
+        return run.info.run_id, False
+
+    def fill(self, client: MlflowClient, run: str, record: RunRecord, comparison: Comparison) -> None:
+        """Parameters, metrics, tags, data sets."""
+        from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
+
+        baseline = comparison.baseline(record)
+        texts = {
+            **tags(record),
+            "mlflow.runName": name(record, baseline),
+            "mlflow.note.content": comparison.markdown(record, NOTE_LIMIT),
+        }
+        moment = round(record.started.timestamp() * 1000)
+        metrics = [Metric(key, value, moment, 0) for key, value in figures(record, baseline).items()]
+        patient(partial(client.log_batch, run, metrics))
+        for params in batched([Param(key, value) for key, value in parameters(record.config).items()]):
+            patient(partial(client.log_batch, run, params=params))
+        for marks in batched([RunTag(key, value) for key, value in texts.items()]):
+            patient(partial(client.log_batch, run, tags=marks))
+        for what in ("corpus", "ground_truth"):
+            data = Dataset(f"{record.dataset} {what}", record.fingerprints.get(what, "")[:32], "local", source(record))
+            inputs = [DatasetInput(data, [InputTag("mlflow.data.context", what)])]
+            patient(partial(client.log_inputs, run, datasets=inputs))
+
+
+def batched(entries: list[T]) -> Iterator[list[T]]:
+    """`entries` in pieces that MLflow takes at once."""
+    for start in range(0, len(entries), BATCH):
+        yield entries[start : start + BATCH]
+
+
+def name(record: RunRecord, baseline: RunRecord | None) -> str:
+    """What the page of runs shows: `reranker +0.083`, `baseline 0.612`, `reranker FAILED`."""
+    if not record.finished:
+        return f"{record.label} FAILED"
+    if baseline and (pair := paired(baseline, record, headline(baseline))):
+        return f"{record.label} {signed(pair.difference)}"
+    mean = record.mean(headline(record))
+    return record.label if mean is None else f"{record.label} {mean:.3f}"
+
+
+def tags(record: RunRecord) -> dict[str, str]:
+    """What runs are searched by."""
+    values: dict[str, Any] = {
+        "study": record.study,
+        "sweep": record.facts.get("sweep"),
+        "variant": record.variant,
+        "component": record.component,
+        "baseline_run_id": record.baseline,
+        "error": record.error,
+        **{f"fingerprint.{name}": value for name, value in record.fingerprints.items()},
+    }
+    for key, (before, after) in record.changes.items():
+        values[f"change.{legal(key)}"] = f"{text(before)} -> {text(after)}"
+    found = {f"ablate.{key}": cut(str(value)) for key, value in values.items() if value is not None}
+    command = " ".join(["python -m ablate", *record.overrides])
+    own = {"source.name": cut(command), "source.type": "LOCAL", "source.git.commit": record.commit}
+    return {**found, **{f"mlflow.{key}": value for key, value in own.items() if value}}
+
+
+def source(record: RunRecord) -> str:
+    """Where the data set was read, as MLflow writes it."""
+    node = record.config.get("dataset")
+    folder = node.get("dir") if isinstance(node, Mapping) else None
+    return json.dumps({"uri": str(folder or record.dataset)}, ensure_ascii=False)
+
+
+def parameters(config: Mapping[str, Any]) -> dict[str, str]:
+    """The resolved config as MLflow parameters: dotted keys, short values."""
+    return {legal(key): cut(public(text(value))) for key, value in flat(config)}
+
+
+def flat(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted key and value of every leaf."""
+    for key, value in node.items():
+        if isinstance(value, Mapping) and value:
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def figures(record: RunRecord, baseline: RunRecord | None) -> dict[str, float]:
+    """The means that MLflow shows, at most 80: the rest is in metrics.json. What does not apply is left out."""
+    deltas = {}
+    if baseline and record.finished:
+        for measure in (headline(baseline), second(baseline), TOKENS):
+            if pair := paired(baseline, record, measure):
+                deltas[f"delta/{measure}"] = round(pair.difference, 12)  # -0.05, not -0.050000000000000044
+    wanted = chosen(record.config.get("k"))
+    means = ((measure, record.mean(measure)) for pattern in wanted for measure in record.measures if pattern(measure))
+    found = {legal(measure): mean for measure, mean in means if mean is not None}
+    return dict(list({**deltas, **found}.items())[:METRIC_LIMIT])
+
+
+def chosen(k: int | None) -> Sequence[Callable[[str], bool]]:
+    """Which measures go to MLflow, what matters most first: at the study's own cut-off, documents at 10 too."""
+    patterns = (
+        r"context/.*",
+        r"acl/.*",
+        rf"retrieval/(.*_at_{k}|[a-z_]*)",
+        rf"doc/(.*_at_({k}|10)|[a-z_]*)",
+        r"latency/total.*",
+        r"(ingestion|chunking|cost)/.*",
+    )
+    return [re.compile(pattern).fullmatch for pattern in patterns]  # type: ignore[misc]
+
+
+def legal(name: str) -> str:
+    """`name` with what MLflow refuses written as its code point, `a,b` as `a-x2c-b`: letters of any script stay."""
+    safe = re.sub(r"[^\w.\- /]", coded, name)[:NAME_LIMIT]
+    if posixpath.normpath(safe) != safe or safe.startswith(("/", "..")) or safe == ".":  # a path to somewhere else
+        safe = re.sub(r"[/.]", coded, safe)[:NAME_LIMIT]
+    return safe
+
+
+def coded(found: re.Match[str]) -> str:
+    return f"-x{ord(found[0]):x}-"
+
+
+def text(value: Any) -> str:
+    """A setting as one line: text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def public(address: str) -> str:
+    """An address, or a message that quotes one, without the password in it."""
+    return re.sub(r"(?<=://)[^/@\s]*@", "", address)
+
+
+def cut(value: str) -> str:
+    """At most 500 characters, and visibly so."""
+    mark = " ... (cut)"
+    return value if len(value) <= VALUE_LIMIT else value[: VALUE_LIMIT - len(mark)] + mark
+
+
+def patient(call: Callable[[], T]) -> T:
+    """The result of `call`, tried again while another process holds the database."""
+    give_up, pause = time.monotonic() + PATIENCE, 0.05
+    while True:
+        try:
+            return call()
+        except Exception as error:
+            if "database is locked" not in str(error) or time.monotonic() > give_up:
+                raise
+        time.sleep(pause)
+        pause = min(2 * pause, 2.0)
+
+
+def quiet() -> None:
+    """Keep MLflow from talking: to the terminal about its tables, to its makers about us. What a user has set stays."""
+    for key, value in {
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "DO_NOT_TRACK": "true",
+        "MLFLOW_LOGGING_LEVEL": "ERROR",
+        "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+        "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+        "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+        "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
+        "GIT_PYTHON_REFRESH": "quiet",
+    }.items():
+        os.environ.setdefault(key, value)
+    for name in ("alembic", "mlflow"):
+        logging.getLogger(name).setLevel(logging.ERROR)

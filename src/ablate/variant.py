@@ -1,0 +1,129 @@
+"""The proof of one change: what a command would run with and without its variant, compared before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hydra import compose
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+
+from ablate.config import STAGES, Node, resolve
+from ablate.errors import ConfigError, NotOneChange
+
+Changes = dict[str, tuple[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one command asks for: a baseline and, unless it is studied alone, a variant that differs in one stage."""
+
+    variant: str | None
+    component: str | None
+    baseline: Node
+    config: Node
+    changes: Changes
+    overrides: tuple[str, ...]
+    shared: tuple[str, ...]
+
+
+def plan(overrides: Sequence[str], config_name: str = "config") -> Plan:
+    """Compose a command's baseline and variant and prove that one stage, and nothing shared, differs.
+
+    Needs a running Hydra (a job, or `hydra.initialize_config_dir`).
+
+    Raises:
+        ConfigError: the command names a variant in a way that cannot mean one.
+        NotOneChange: the two configs differ in no stage, in several, or in something shared.
+
+    """
+    parsed = OverridesParser.create().parse_overrides(list(overrides))
+    named = [override for override in parsed if override.key_or_group == "variant"]
+    config = composed(config_name, overrides)
+    if not named:
+        return Plan(None, None, config, config, {}, tuple(overrides), tuple(overrides))
+    name = variant_name(named)
+    shipped, alone = composed(config_name, []), composed(config_name, [f"+variant={name}"])
+    component = one_stage(name, diff(shipped, alone))
+    shared = [text for text, override in zip(overrides, parsed, strict=True) if not belongs(override, component)]
+    baseline = composed(config_name, shared)
+    # First without the tuning: a group override beside the variant would win over it, and the label would lie.
+    one_stage(name, diff(baseline, composed(config_name, [*shared, f"+variant={name}"])))
+    changes = diff(baseline, config)
+    one_stage(name, changes)
+    return Plan(name, component, baseline, config, changes, tuple(overrides), tuple(shared))
+
+
+def composed(config_name: str, overrides: Sequence[str]) -> Node:
+    return resolve(compose(config_name, list(overrides)))
+
+
+def variant_name(named: Sequence[Override]) -> str:
+    """The one variant that a command adds.
+
+    Raises:
+        ConfigError: a list of variants, or a variant that replaces another instead of being added.
+
+    """
+    value = named[0].value()
+    if not isinstance(value, str):
+        raise ConfigError(
+            f"variant: found {named[0].input_line!r}, expected the name of one variant; run several one after another "
+            "with -m '+variant=a,b', or study two at once with: python -m ablate interact a b"
+        )
+    return value
+
+
+def belongs(override: Override, component: str) -> bool:
+    """True for the variant itself and for settings of its own stage, such as `reranker.first=40`."""
+    return override.key_or_group == "variant" or override.key_or_group.startswith(f"{component}.")
+
+
+def one_stage(name: str, changes: Changes) -> str:
+    """The single stage that `changes` touch.
+
+    Raises:
+        NotOneChange: none, several, or a key that all variants share; every key is listed with both values.
+
+    """
+    touched = {key.split(".")[0] for key in changes}
+    if not touched:
+        raise NotOneChange(
+            f"variant {name}: found no difference from its baseline, expected exactly one changed stage; "
+            "an override of its stage on the command line, or a baseline that already has it, makes it the same"
+        )
+    shared = touched.difference(STAGES)
+    if shared or len(touched) > 1:
+        what = f"shared settings ({', '.join(sorted(shared))})" if shared else f"{len(touched)} stages"
+        raise NotOneChange(
+            f"variant {name}: found changes in {what}, expected exactly one of {', '.join(STAGES)}: "
+            f"{listed(changes)}; split it into variants that change one thing each"
+        )
+    return touched.pop()
+
+
+def listed(changes: Changes) -> str:
+    return "; ".join(f"{key}: {before!r} -> {after!r}" for key, (before, after) in changes.items())
+
+
+def diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> Changes:
+    """Every dotted key whose value differs, with both values; a key that one side lacks has None there."""
+    one, other = flat(before), flat(after)
+    return {
+        key: (one.get(key), other.get(key))
+        for key in sorted(one.keys() | other.keys())
+        if (key in one) != (key in other) or one.get(key) != other.get(key)
+    }
+
+
+def flat(node: Any, prefix: str = "") -> Node:
+    """Nested data as dotted keys; an empty mapping or list is a value of its own."""
+    items = dict(enumerate(node)) if isinstance(node, list) else node
+    if not isinstance(items, Mapping) or not items:
+        return {prefix: node}
+    result: Node = {}
+    for key, value in items.items():
+        result |= flat(value, f"{prefix}.{key}" if prefix else str(key))
+    return result

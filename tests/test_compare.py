@@ -1,0 +1,92 @@
+"""The compare command: the table again, from the records alone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import runs
+
+from ablate import records
+from ablate.commands import compare
+from ablate.errors import NotComparable
+from ablate.records import RunNotFound
+from ablate.workspace import Workspace
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.setenv("ABLATE_WORKSPACE", str(tmp_path))
+    return Workspace(tmp_path)
+
+
+def test_the_study_that_ran_last_is_shown_unless_another_is_named(place, capsys):
+    runs.study(place)
+    runs.build(place, values={"q": runs.evidence(1, 1)}, study="новее-00000000", started="2026-01-01T00:00:00")
+    assert compare.main([]) == 0
+    assert capsys.readouterr().out.startswith("новее-00000000: 1 queries")
+    assert compare.main(["--study", "учёба-1a2b3c4d"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("учёба-1a2b3c4d: 40 queries of учёба\n")
+    assert "hybrid: FAILED: ValueError: нет индекса | индекс пуст" in out
+
+
+def test_a_variant_brings_its_baseline_along(place, capsys):
+    baseline, reranker, _ = runs.study(place)
+    assert compare.main(["--json", reranker.id]) == 0
+    assert [run["run"] for run in json.loads(capsys.readouterr().out)["runs"]] == [baseline.id, reranker.id]
+
+
+def test_runs_are_named_by_beginnings_and_mlflow_ids(place, capsys):
+    baseline, reranker, _ = runs.study(place)
+    records.note(baseline.folder, "tracking.json", {"uri": "x", "run_id": "0123456789abcdef"})
+    assert compare.main(["--json", "rerank", "0123456789abcdef"]) == 0
+    assert [run["run"] for run in json.loads(capsys.readouterr().out)["runs"]] == [baseline.id, reranker.id]
+
+
+def test_every_run_that_is_named_is_shown_even_an_older_one_of_the_same_config(place, capsys):
+    old = runs.build(place, run="old", values={"q": runs.evidence(1, 1)}, started="2025-01-01T00:00:00")
+    new = runs.build(place, run="new", values={"q": runs.evidence(1, 1)})
+    assert compare.main(["--json", "old", "new"]) == 0
+    assert [run["run"] for run in json.loads(capsys.readouterr().out)["runs"]] == [old.id, new.id]
+
+
+def test_markdown_and_text_hold_the_same_rows(place, capsys):
+    runs.study(place)
+    compare.main(["--markdown"])
+    markdown = capsys.readouterr().out
+    compare.main([])
+    text = capsys.readouterr().out
+    assert "| reranker | 0.475 +0.125 |" in markdown.replace("  ", "")
+    for cell in ("0.475 +0.125", "0.625 -0.050", "0 of 40 exposed", "FAILED", "язык=中文"):
+        assert cell in markdown
+        assert cell in text
+
+
+def test_json_has_null_for_what_does_not_apply(place, capsys):
+    runs.build(place, values={"q": {"context/sufficient": 1.0, "acl/violations": None}})
+    compare.main(["--json"])
+    values = json.loads(capsys.readouterr().out)["runs"][0]["values"]
+    assert values["context/sufficient"] == 1.0
+    assert values["acl/violations"] is None
+
+
+def test_what_cannot_be_compared_is_refused(place):
+    runs.build(place, run="one", values={"q": runs.evidence(1, 1)}, fingerprints={"corpus": "a"})
+    runs.build(place, run="two", values={"q": runs.evidence(1, 1)}, fingerprints={"corpus": "b"})
+    with pytest.raises(NotComparable, match="rescore"):
+        compare.main(["one", "two"])
+    with pytest.raises(RunNotFound, match="run 'three'"):
+        compare.main(["three"])
+
+
+def test_a_study_and_runs_together_are_refused(place, capsys):
+    with pytest.raises(SystemExit) as stop:
+        compare.main(["--study", "s", "run"])
+    assert stop.value.code == 2
+    assert "give runs or --study, not both" in capsys.readouterr().err
+
+
+def test_a_fresh_clone_is_told_how_to_make_the_first_run(place):
+    with pytest.raises(RunNotFound, match="`python -m ablate` makes the first"):
+        compare.main([])
