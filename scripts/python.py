@@ -26,7 +26,8 @@ PINS = ROOT / "requirements.txt"
 
 def main():
     if sys.version_info < (3, 11):
-        sys.exit("scripts/python.py: found Python %d.%d, expected 3.11 or newer; run it with a newer python3" % sys.version_info[:2])
+        found = "%d.%d" % sys.version_info[:2]
+        sys.exit("scripts/python.py: found Python " + found + ", expected 3.11 or newer; run it with a newer python3")
     wanted = hashlib.sha256(PINS.read_bytes() + (ROOT / "pyproject.toml").read_bytes()).hexdigest()
     if not PYTHON.exists() or not STAMP.exists() or STAMP.read_text() != wanted:
         set_up()
@@ -59,9 +60,9 @@ def install_torch():
     needs = json.loads(plan.stdout)["install"][0]["metadata"].get("requires_dist", [])
     if any(need.startswith(("nvidia-", "cuda-")) and applies(need) for need in needs):
         say(
-            f"{pin} from this package index is the CUDA build: several gigabytes to download and 5 GB of disk.\n"
-            "  ablate runs on the CPU. To avoid it, stop now (Ctrl-C) and run the same command with ABLATE_TORCH_INDEX\n"
-            "  set to the address that pytorch.org prints under Get Started for Pip and CPU. Going on in 15 seconds."
+            f"{pin} from this package index is the CUDA build: several gigabytes to download, 5 GB of disk.\n"
+            "  ablate needs no GPU. To avoid it stop now (Ctrl-C) and run the same command with ABLATE_TORCH_INDEX\n"
+            "  set to the address that pytorch.org shows under Get Started for Pip and CPU. Going on in 15 seconds."
         )
         time.sleep(15 if sys.stderr.isatty() else 0)
     pip("install", *source, pin)
@@ -75,7 +76,7 @@ def applies(need):
 def pip(*arguments):
     command = [str(PYTHON), "-m", "pip", *map(str, arguments), "-q", "--disable-pip-version-check"]
     if subprocess.run(command).returncode:
-        sys.exit(f"scripts/python.py: this failed: {' '.join(command)}\n  see pip's message above; run it again once that is mended")
+        sys.exit(f"scripts/python.py: this failed: {' '.join(command)}\n  mend what pip says above and run it again")
 
 
 def say(text):

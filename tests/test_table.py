@@ -90,7 +90,11 @@ def test_runs_that_measured_different_things_are_refused(place, name):
 def test_runs_of_other_code_or_config_may_stand_side_by_side(place):
     baseline = runs.build(place, values=ONE, fingerprints={"code": "1", "config": "1"})
     variant = runs.build(place, "reranker", ONE, baseline=baseline, fingerprints={"code": "2", "config": "2"})
-    assert "+0.000" in table.compare([baseline, variant]).text()
+    page = table.compare([baseline, variant]).text()
+    assert "+0.000" in page
+    assert "reranker: run by other code than its baseline" in page
+    again = runs.build(place, "bm25", ONE, baseline=baseline, fingerprints={"code": "1", "config": "3"})
+    assert "other code" not in table.compare([baseline, again]).text()
 
 
 def test_a_variant_without_its_baseline_shows_no_difference(place):

@@ -105,12 +105,12 @@ def place(chunk: Chunk) -> Node:
 
 
 def trec(trace: Trace) -> Iterator[str]:
-    """The ranking of documents as a TREC run. Scores count down by one, so that no evaluator's tie rule moves a rank."""
+    """The ranking of documents as a TREC run; scores count down by one, so that no tie rule moves a rank."""
     documents = list(dict.fromkeys(hit.chunk.document.id for hit in trace.ranked))
     for rank, document in enumerate(documents, 1):
         yield f"{escaped(trace.query.id)} Q0 {escaped(document)} {rank} {len(documents) - rank + 1} ablate-pct\n"
 
 
 def escaped(name: str) -> str:
-    """An id with white space and % percent-encoded, which the last column `ablate-pct` says."""
+    """An id with white space and % percent-encoded, as `ablate-pct` in the last column says."""
     return "".join(quote(character) if character.isspace() or character == "%" else character for character in name)

@@ -109,8 +109,8 @@ def located(target: Any, where: str) -> Any:
         return get_object(target)
     except Exception as error:
         raise ConfigError(
-            f"{where}._target_: found {target!r} ({first_line(error)}), expected the dotted path of a class that Python "
-            "can import, such as mymodule.MyRetriever; check its spelling and that its folder is on PYTHONPATH"
+            f"{where}._target_: found {target!r} ({first_line(error)}), expected the dotted path of a class that "
+            "Python can import, such as mymodule.MyRetriever; check its spelling and that its folder is on PYTHONPATH"
         ) from error
 
 

@@ -44,7 +44,7 @@ class Sample:
         timings = []
         for number, query in enumerate(sample):
             # Who goes first alternates too: the second finds the processor's caches warm.
-            order = list(sides) if number % 2 == 0 else list(reversed(sides))
+            order = list(sides)[:: -1 if number % 2 else 1]
             laps = {name: dict(sides[name](query).milliseconds) for name in order}
             timings.append({"query_id": query.id, **{name: laps[name] for name in sides}})
         return timings

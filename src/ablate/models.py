@@ -6,6 +6,7 @@ import functools
 import hashlib
 import importlib.util
 import logging
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ablate import dequantise
 from ablate.errors import AblateError, ConfigError, ModelNotFound
 
 log = logging.getLogger(__name__)
@@ -84,7 +86,8 @@ def find(name: str, kind: str) -> Weights:
     """The weights of `name` in the format `kind` ("torch" or "onnx").
 
     Looked for in this order: a local folder of that path, an installed package known for that name, the hub's local
-    cache, the hub itself (unless HF_HUB_OFFLINE is set).
+    cache, the hub itself (unless HF_HUB_OFFLINE is set); and for torch, an installed package that has the weights as
+    quantised ONNX, to be de-quantised.
 
     Raises:
         ModelNotFound: none of these has it, or a local folder holds no weights of that format.
@@ -98,6 +101,10 @@ def find(name: str, kind: str) -> Weights:
         return Weights(name, path, f"sha256:{_checked(package, path)}", package.distribution)
     if path := _snapshot(name, kind):
         return Weights(name, path, f"commit:{path.name}", "hub")
+    package = PACKAGES.get((name, "onnx"))
+    if kind == "torch" and package and (path := _installed(package)):
+        log.warning("model %s: no hub in reach, de-quantised from the int8 weights of %s", name, package.distribution)
+        return Weights(name, path, f"de-quantised sha256:{_checked(package, path)}", package.distribution)
     raise ModelNotFound(
         f"model {name!r} ({kind}): found neither as a folder, nor in an installed package, nor on a hub that can be "
         "reached, expected weights in one of these, give the path of a local folder, or run "
@@ -149,7 +156,7 @@ def _snapshot(name: str, kind: str) -> Path | None:
 
 def _folder_hash(folder: Path, kind: str) -> str:
     """One hash of every file that shapes the model: names and contents, in order of name."""
-    weights = next((found for pattern in FORMATS[kind] if (found := sorted(folder.rglob(pattern)))), [])
+    weights = _weight_files(folder, kind)
     if not weights:
         raise ModelNotFound(
             f"model folder {folder}: no weights found, expected a file {' or '.join(FORMATS[kind])}, check the path"
@@ -157,6 +164,10 @@ def _folder_hash(folder: Path, kind: str) -> str:
     settings = [path for pattern in SETTINGS for path in folder.rglob(pattern)]
     lines = [f"{path.relative_to(folder).as_posix()} {_file_hash(path)}" for path in sorted({*weights, *settings})]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _weight_files(folder: Path, kind: str) -> list[Path]:
+    return next((found for pattern in FORMATS[kind] if (found := sorted(folder.rglob(pattern)))), [])
 
 
 def _file_hash(file: Path) -> str:
@@ -197,18 +208,28 @@ def sentence_transformer(path: Path) -> Any:
 
 @functools.cache
 def cross_encoder(path: Path) -> Any:
-    """The loaded cross-encoder: float32 on the CPU, and scores are logits whatever activation the folder names."""
+    """The loaded cross-encoder: float32 on the CPU, and scores are logits whatever activation the folder names.
+
+    A folder that holds only quantised ONNX weights is de-quantised first.
+    """
     import sentence_transformers
     import torch
 
-    with _quiet():
-        return sentence_transformers.CrossEncoder(
+    with _quiet(), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as made:
+        if not _weight_files(path, "torch"):
+            dequantise.write(path, Path(made))
+            path = Path(made)
+        model = sentence_transformers.CrossEncoder(
             str(path),
             device="cpu",
             local_files_only=True,
             model_kwargs={"dtype": torch.float32},
             activation_fn=torch.nn.Identity(),
         )
+    if model.config.pad_token_id is None:
+        # Models that pool the last token refuse to guess which tokens are padding; nothing is padded here.
+        model.config.pad_token_id = -1
+    return model
 
 
 @contextmanager

@@ -77,7 +77,8 @@ class Ready:
         key = known.tobytes()
         if key not in self.indexes:
             rows = np.flatnonzero(known[self.owners])
-            self.indexes[key] = self.line.retriever.index([self.chunks[row] for row in rows], self.line.embedder), rows
+            chunks = [self.chunks[row] for row in rows.tolist()]
+            self.indexes[key] = self.line.retriever.index(chunks, self.line.embedder), rows
         return self.indexes[key]
 
 

@@ -168,11 +168,13 @@ class Shelf:
 class StoredEmbedder:
     """An embedder that encodes each unique text once, whatever asks for it and in whichever process.
 
-    `tally` counts the unique texts that were "computed" and those "reused" from the folder.
+    `tally` counts the unique texts that were "computed" and those "reused" from the folder. `expected` are queries that
+    will be asked one by one: the first of them brings the vectors of all, because encoding in batches is faster.
     """
 
     embedder: Any
     folder: Path
+    expected: Sequence[str] = ()
     tally: Counter[str] = field(default_factory=Counter)
 
     @cached_property
@@ -183,13 +185,21 @@ class StoredEmbedder:
     def _shelf(self) -> Shelf:
         return Shelf(_file(self.folder, "vectors", self.revision), self.revision)
 
+    @cached_property
+    def _foreseen(self) -> dict[str, NDArray[np.float32]]:
+        return dict(zip(self.expected, self._vectors(self.expected, True), strict=True)) if self.expected else {}
+
     def documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of documents, shape (texts, dimensions)."""
         return self._vectors(texts, False)
 
     def queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of queries, shape (texts, dimensions)."""
-        return self.embedder.queries(texts) if _LIVE.get() else self._vectors(texts, True)
+        if _LIVE.get():
+            return self.embedder.queries(texts)  # type: ignore[no-any-return]
+        if texts and all(text in self._foreseen for text in texts):
+            return np.stack([self._foreseen[text] for text in texts])
+        return self._vectors(texts, True)
 
     def seen(self, texts: Sequence[str], as_queries: bool = False) -> NDArray[np.int64]:
         """How many characters from its start the model reads of each text, shape (texts,)."""
@@ -225,8 +235,7 @@ class StoredEmbedder:
 
         def compute(chosen: list[int]) -> list[bytes]:
             part = [unique[place] for place in chosen]
-            if len(unique) > 1:
-                log.info("encoding %d of %d texts", len(part), len(unique))
+            log.info("encoding %d of %d texts", len(part), len(unique))
             seen = self.embedder.seen(part, as_queries)
             vectors = np.ascontiguousarray(encode(part), "<f4")
             return [struct.pack("<q", count) + vector.tobytes() for count, vector in zip(seen, vectors, strict=True)]
@@ -282,10 +291,13 @@ class StoredReranker:
         return [of[pair] for pair in pairs]
 
 
-def stored(component: Any, folder: Path) -> Any:
-    """`component` with its work kept under `folder`, or itself if it does no work that can be kept."""
+def stored(component: Any, folder: Path, expected: Sequence[str] = ()) -> Any:
+    """`component` with its work kept under `folder`, or itself if it does no work that can be kept.
+
+    `expected` are the queries that an embedder will be asked for.
+    """
     if all(hasattr(component, name) for name in ("documents", "queries", "seen", "revision")):
-        return StoredEmbedder(component, folder)
+        return StoredEmbedder(component, folder, expected)
     if all(hasattr(component, name) for name in ("scores", "truncated", "first", "revision")):
         return StoredReranker(component, folder)
     return component

@@ -156,7 +156,7 @@ class Session:
             chosen, indexes = side.settings, self.place.indexes
             line = replace(
                 chosen.line,
-                embedder=stored(chosen.embedder, indexes),
+                embedder=stored(chosen.embedder, indexes, [query.text for query in self.dataset.queries]),
                 reranker=stored(chosen.reranker, indexes),
             )
             self.lines[side.run] = ready(line, self.dataset, chosen.tokens, chosen.k, chosen.depth)

@@ -348,6 +348,8 @@ def remarks(label: str, record: RunRecord, baseline: RunRecord | None) -> Iterat
         yield "evidence is whole documents, any chunk of which counts: coverage and sufficient are upper bounds"
     if baseline is None:
         return
+    if record.fingerprints.get("code") != baseline.fingerprints.get("code"):
+        yield f"{label}: run by other code than its baseline: a difference may be the code's"
     if record.component == "filter":
         yield f"{label}: declared filter: whoever wrote the filter of a query knew its answer"
     different = sum(pool(row) != pool(record.queries.get(query, {})) for query, row in baseline.queries.items())

@@ -35,6 +35,7 @@ from ablate.study import SWEEP, Outcome, check, run, show
 from ablate.variant import Plan, plan
 from ablate.workspace import workspace
 
+CONFIG = "config"
 OUTCOME = "outcome.json"
 
 
@@ -65,7 +66,7 @@ def job(cfg: DictConfig) -> None:
     """One job of Hydra's launcher, perhaps in a process of its own: what came of it is left on disk for `main`."""
     told_on_stderr()
     now = HydraConfig.get()
-    outcome = run(plan(now.overrides.task, now.job.config_name), workspace())
+    outcome = run(plan(now.overrides.task, now.job.config_name or CONFIG), workspace())
     folder = Path(now.runtime.output_dir)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / OUTCOME).write_text(json.dumps(vars(outcome), ensure_ascii=False), encoding="utf-8")
@@ -82,7 +83,7 @@ def told_on_stderr() -> None:
 
 def launch(argv: list[str]) -> None:
     sys.argv = ["ablate", *argv]
-    hydra.main(version_base="1.3", config_path=str(conf()), config_name="config")(job)()
+    hydra.main(version_base="1.3", config_path=str(conf()), config_name=CONFIG)(job)()
 
 
 def proved(args: argparse.Namespace) -> list[Plan]:
@@ -103,7 +104,7 @@ def proved(args: argparse.Namespace) -> list[Plan]:
             )
     with composing(args.config_dir):
         jobs = expanded(args.overrides) if args.multirun else [args.overrides]
-        plans = [plan(overrides, args.config_name or "config") for overrides in jobs]
+        plans = [plan(overrides, args.config_name or CONFIG) for overrides in jobs]
     for side in plans:
         settings(side.baseline)
         settings(side.config)
