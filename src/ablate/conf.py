@@ -17,6 +17,19 @@ def options() -> dict[str, list[str]]:
     return {group.name: sorted(path.stem for path in group.glob("*.yaml")) for group in groups}
 
 
+def names() -> list[str]:
+    """What a command line can name: groups, `group/option`, and the dotted keys of every option and of the baseline."""
+    import yaml
+
+    found = []
+    for path in sorted(conf().rglob("*.yaml")):
+        group = path.parent.relative_to(conf()).as_posix().removeprefix(".")
+        keys = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        found += [group, f"{group}/{path.stem}"] if group else []
+        found += [f"{group}.{key}".lstrip(".") for key in keys]
+    return list(dict.fromkeys(found))
+
+
 def comment(path: Path) -> str:
     """The first comment of a config that is not Hydra's own header: for a variant, the question it asks."""
     lines = path.read_text(encoding="utf-8").splitlines()

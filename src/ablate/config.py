@@ -106,7 +106,9 @@ def located(target: Any, where: str) -> Any:
     from hydra.utils import get_object
 
     try:
-        return get_object(target)
+        found = get_object(target)
+        inspect.signature(found)  # what has none is no class or function, or does not say what it takes
+        return found
     except Exception as error:
         raise ConfigError(
             f"{where}._target_: found {target!r} ({first_line(error)}), expected the dotted path of a class that "
@@ -124,18 +126,23 @@ def instance(kind: Any, values: Node, prefix: str) -> Any:
         return kind(**values)
     except AblateError as error:
         raise type(error)(f"{prefix}{error}") from error
+    except Exception as error:
+        what = f"{type(error).__name__}: {first_line(error)}"
+        raise ConfigError(
+            f"{prefix.rstrip('.')}: found {values}, expected what it accepts ({what}); correct it"
+        ) from error
 
 
 def known_keys(values: Node, parameters: list[inspect.Parameter], prefix: str) -> None:
     """Refuse keys that a component does not take, and components whose keys are missing."""
-    names = [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    names = [parameter.name for parameter in parameters if parameter.kind in named]
     unknown = [key for key in values if key not in names]
-    if unknown and len(names) == len(parameters):
-        near = difflib.get_close_matches(unknown[0], names, 1)
+    if unknown and not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        near = difflib.get_close_matches(unknown[0], names, 1, 0.5)
         hint = f"did you mean {near[0]}?" if near else "remove it"
-        raise ConfigError(
-            f"{prefix}{unknown[0]}: unknown setting, expected one of {', '.join(names) or 'none'}; {hint}"
-        )
+        expected = f"one of {', '.join(names)}" if names else "no settings here"
+        raise ConfigError(f"{prefix}{unknown[0]}: found an unknown setting, expected {expected}; {hint}")
     for parameter in parameters:
         if parameter.default is parameter.empty and parameter.name in names and parameter.name not in values:
             raise ConfigError(f"{prefix}{parameter.name}: found nothing, expected a value; add it to the config")
@@ -154,9 +161,10 @@ def typed(kind: Any, values: Node, prefix: str) -> Node:
         try:
             schema = OmegaConf.merge(schema, {key: value})
         except OmegaConfBaseException as error:
-            kinds = {field.name: str(field.type) for field in fields(kind)}
+            kinds = {field.name: field.type for field in fields(kind)}
+            expected = kinds[key] if isinstance(kinds[key], str) else inspect.formatannotation(kinds[key])
             raise ConfigError(
-                f"{prefix}{key}: found {value!r}, expected {kinds[key]} ({first_line(error)}); correct the value"
+                f"{prefix}{key}: found {value!r}, expected {expected} ({first_line(error)}); correct the value"
             ) from error
     return {key: OmegaConf.to_container(schema)[key] for key in values}  # type: ignore[index,call-overload]
 

@@ -28,7 +28,7 @@ def fingerprints(dataset: Dataset, config: Node, baseline: Node) -> dict[str, st
         "scoring": digest(config["score"]),
         "config": digest(moving(config)),
         "baseline": digest(moving(baseline)),
-        "code": code(tuple(sorted(set(targets(config))))),
+        "code": code(sorted(set(targets(config)))),
     }
 
 
@@ -39,7 +39,7 @@ def study_name(dataset: Dataset, prints: Mapping[str, str]) -> str:
 
 
 def run_name(variant: str, study: str, prints: Mapping[str, str]) -> str:
-    return f"{variant}-{digest([study, prints['config'], prints['code']])[:8]}"
+    return f"{variant.replace('/', '-')}-{digest([study, prints['config'], prints['code']])[:8]}"
 
 
 def moving(config: Node) -> Node:
@@ -61,16 +61,27 @@ def targets(node: Any) -> Iterable[str]:
             yield from targets(item)
 
 
-@functools.cache
-def code(classes: tuple[str, ...]) -> str:
+def code(classes: Iterable[str]) -> str:
     """One hash of this package's source, of the modules that hold the user's own classes, and of library versions."""
-    package = Path(__file__).parent
-    files = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
-    files |= {
-        name: Path(inspect.getfile(located(name, "config"))) for name in classes if not name.startswith("ablate.")
-    }
-    sources = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
-    return digest({"sources": sources, "libraries": {name: installed(name) for name in LIBRARIES}})
+    own = {name: source(Path(inspect.getfile(located(name, "config")))) for name in classes if not ours(name)}
+    libraries = {name: installed(name) for name in LIBRARIES}
+    return digest({"package": package(), "own": own, "libraries": libraries})
+
+
+def ours(target: str) -> bool:
+    return target.startswith("ablate.")
+
+
+@functools.cache  # what runs is what was imported: an edit while a sweep runs must not part its runs
+def package() -> dict[str, str]:
+    """The hash of every source file of this package."""
+    folder = Path(__file__).parent
+    return {path.relative_to(folder).as_posix(): source(path) for path in sorted(folder.rglob("*.py"))}
+
+
+@functools.cache
+def source(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def installed(distribution: str) -> str | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
+import itertools
 import logging
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -29,10 +30,11 @@ SETTINGS = ("*.json", "*.txt", "*.model")
 """The other files a model is loaded from; whatever else a folder holds (read-me, pictures) shapes no number."""
 
 ROWS = 64
-"""Matrix products over fewer rows than this may take another path, and then depend on their number and on the threads.
+"""Matrix products of at least so many rows, or of a multiple of four, give each row the same bits.
 
-Measured with torch 2.13 and MKL on 1 to 32 threads: parts of fewer than 4 rows a thread differ in the last bit, which
-happens up to 51 rows and never where their number is a multiple of 4.
+Smaller ones may not: where a thread is left with fewer than four rows the product takes another path, and the last bit
+of a row depends on how many rows and threads there are. Seen in MKL, as torch 2.13 uses it, on 1 to 32 threads, up to
+51 rows.
 """
 
 HUB_SECONDS = 5.0
@@ -133,24 +135,27 @@ def _checked(package: Package, folder: Path) -> str:
 
 def _snapshot(name: str, kind: str) -> Path | None:
     """The hub's folder for `name`, from the local cache or, where that has none, downloaded; None if out of reach."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub import HfApi, snapshot_download
 
-    for local in (True, False):
-        for pattern in FORMATS[kind]:
-            try:
-                path = snapshot_download(
-                    name,
-                    allow_patterns=[*SETTINGS, pattern],
-                    ignore_patterns=["openvino/*"] if kind == "onnx" else ["openvino/*", "onnx/*"],
-                    local_files_only=local,
-                    etag_timeout=HUB_SECONDS,
-                )
-            except (OSError, ValueError, HFValidationError) as error:
-                log.debug("%s on the hub: %s", name, error)
-                break
-            if any(Path(path).rglob(pattern)):
-                return Path(path)
+    ignored = ["openvino/*"] if kind == "onnx" else ["openvino/*", "onnx/*"]
+    try:
+        for local in (True, False):
+            # Asked first because it is the one request that takes a limit of time.
+            commit = None if local else HfApi().repo_info(name, timeout=HUB_SECONDS).sha
+            for pattern in FORMATS[kind]:
+                with suppress(FileNotFoundError):  # not in the local cache
+                    path = snapshot_download(
+                        name,
+                        revision=commit,
+                        allow_patterns=[*SETTINGS, pattern],
+                        ignore_patterns=ignored,
+                        local_files_only=local,
+                        etag_timeout=HUB_SECONDS,
+                    )
+                    if any(Path(path).rglob(pattern)):
+                        return Path(path)
+    except Exception as error:  # a hub out of reach is told by errors of whichever HTTP library its client uses
+        log.debug("model %s on the hub: %s", name, error)
     return None
 
 
@@ -200,7 +205,7 @@ def sentence_transformer(path: Path) -> Any:
     import sentence_transformers
     import torch
 
-    with _quiet():
+    with _loading(path):
         return sentence_transformers.SentenceTransformer(
             str(path), device="cpu", local_files_only=True, model_kwargs={"dtype": torch.float32}
         )
@@ -215,7 +220,7 @@ def cross_encoder(path: Path) -> Any:
     import sentence_transformers
     import torch
 
-    with _quiet(), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as made:
+    with _loading(path), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as made:
         if not _weight_files(path, "torch"):
             dequantise.write(path, Path(made))
             path = Path(made)
@@ -233,7 +238,7 @@ def cross_encoder(path: Path) -> Any:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _loading(path: Path) -> Iterator[None]:
     """No progress bar and no news while weights are read from disk; the settings are put back as they were."""
     from transformers.utils import logging as transformers_logging
 
@@ -243,6 +248,11 @@ def _quiet() -> Iterator[None]:
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         yield
+    except (KeyError, OSError, RuntimeError, TypeError, ValueError) as error:
+        raise ModelNotFound(
+            f"model folder {path}: {str(error).splitlines()[0]}, expected one that sentence-transformers can load, "
+            "check that it is complete"
+        ) from error
     finally:
         spoken.setLevel(level)
         if shown:
@@ -278,16 +288,16 @@ def token_counts(model: Any, inputs: Sequence[Any], prompt: str | None = None) -
 def batches(counts: NDArray[np.int64], size: int) -> Iterator[NDArray[np.intp]]:
     """Positions of inputs in batches of equal token count, the longest first, at most `size` each.
 
-    Equal counts need no padding, and without padding an input's numbers do not depend on its batch mates. A batch of
-    fewer than `ROWS` tokens comes with its inputs repeated.
+    Equal counts need no padding, and without padding an input's numbers do not depend on its batch mates. A
+    batch of few tokens comes with inputs repeated, for the reason that `ROWS` gives.
     """
     order = np.argsort(-counts, kind="stable")
     for group in np.split(order, np.flatnonzero(np.diff(counts[order])) + 1):
         for start in range(0, len(group), size):
             batch = group[start : start + size]
             tokens = max(1, int(counts[batch[0]]))
-            short = len(batch) * tokens < ROWS
-            yield np.resize(batch, -(-max(len(batch), -(-ROWS // tokens)) // 4) * 4) if short else batch
+            filled = next(n for n in itertools.count(len(batch)) if n * tokens >= ROWS or n * tokens % 4 == 0)
+            yield np.resize(batch, filled)
 
 
 def features(model: Any, inputs: Sequence[Any], limit: int, prompt: str | None = None) -> Any:

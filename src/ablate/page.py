@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import sys
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,6 +43,11 @@ class Page(Protocol):
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = (0,)) -> str:
         """`words` are the columns that hold words: they stand left and may be wrapped; the others hold numbers."""
         ...
+
+
+def columns_shown() -> int:
+    """The width of the terminal that stdout is, at least 80; 120 where it goes to a file or a pipe."""
+    return max(80, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 120
 
 
 @dataclass(frozen=True)

@@ -82,8 +82,8 @@ class Ready:
         return self.indexes[key]
 
 
-def ready(line: Line, dataset: Dataset, tokens: Any, k: int, depth: int) -> Ready:
-    """Chunk the corpus and let access and filter see its documents.
+def views(line: Line, dataset: Dataset) -> tuple[Any, Any]:
+    """Access and filter, having seen the documents.
 
     Raises:
         AblateError: no query can read any document, so that empty rankings would look safe.
@@ -95,10 +95,21 @@ def ready(line: Line, dataset: Dataset, tokens: Any, k: int, depth: int) -> Read
             f"{dataset.folder}: no query can read any document, expected at least one that can (empty rankings would "
             "look safe); check the principals in queries.jsonl against the acl in corpus.jsonl"
         )
+    return access, line.filter.over(dataset.documents)
+
+
+def ready(line: Line, dataset: Dataset, tokens: Any, k: int, depth: int) -> Ready:
+    """Chunk the corpus and let access and filter see its documents.
+
+    Raises:
+        AblateError: as in `views`.
+
+    """
+    access, filter = views(line, dataset)
     pieces = [list(dict.fromkeys(line.chunker(document, tokens))) for document in dataset.documents]
     owners = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces])
     chunks = [chunk for piece in pieces for chunk in piece]
-    return Ready(line, dataset, chunks, owners, access, line.filter.over(dataset.documents), tokens, k, depth)
+    return Ready(line, dataset, chunks, owners, access, filter, tokens, k, depth)
 
 
 class Stopwatch:

@@ -22,7 +22,7 @@ from ablate.errors import AblateError
 from ablate.evaluate import Evaluation, evaluate
 from ablate.identity import fingerprints, run_name, study_name
 from ablate.latency import Timing
-from ablate.pipeline import Ready, ready
+from ablate.pipeline import Ready, ready, views
 from ablate.records import RunRecord
 from ablate.store import live, stored
 from ablate.types import Dataset
@@ -68,7 +68,8 @@ def check(plans: Iterable[Plan]) -> None:
         for node in (plan.baseline, plan.config):
             chosen = settings(node)
             dataset = read(chosen.dataset)
-            chosen.filter.over(dataset.documents).check(dataset.queries)
+            _, filter = views(chosen.line, dataset)
+            filter.check(dataset.queries)
 
 
 def run(plan: Plan, place: Workspace) -> Outcome:
@@ -77,6 +78,8 @@ def run(plan: Plan, place: Workspace) -> Outcome:
     try:
         for record in runs(plan, place):
             made.append(str(record.folder))
+            if not record.finished:
+                return Outcome(made, f"{record.variant} failed: {record.error}", 1)
     except AblateError as error:
         return Outcome(made, str(error), 2)
     except Exception as error:
@@ -122,12 +125,12 @@ class Session:
         with FileLock(folder / f".{side.run}.making"):
             known = recorded(side, self.place)
             if known is not None:
-                log.info("%s: already recorded as %s", side.variant, known.id)
+                log.info("%s: already %s as %s", side.variant, "recorded" if known.finished else "failed", known.id)
                 return known
             return self.made(side, together, baseline, unused(folder, side.run))
 
     def made(self, side: Side, together: Sequence[Side], baseline: RunRecord | None, folder: Path) -> RunRecord:
-        """A run from start to record; what fails is recorded as failed, and raised."""
+        """A run from start to record; one that breaks is recorded as failed."""
         log.info("%s: running", side.variant)
         facts = about(side, self.dataset.name, folder.name, baseline)
         try:
@@ -135,9 +138,9 @@ class Session:
         except AblateError:
             raise
         except Exception as error:
+            log.error("%s", traceback.format_exc())
             reason = f"{type(error).__name__}: {error}"
-            self.tracked(records.write(folder, archive.failed(side, facts, reason)), side, baseline)
-            raise
+            return self.tracked(records.write(folder, archive.failed(side, facts, reason)), side, baseline)
         content = archive.finished(side, facts, evaluation, timings, self.place.root)
         return self.tracked(records.write(folder, content), side, baseline)
 
@@ -173,15 +176,19 @@ class Session:
 
 
 def recorded(side: Side, place: Workspace) -> RunRecord | None:
-    """The newest finished record of this very run: same config, code and models, timed if this one is to be timed."""
+    """The newest record of this very run: same config, code and models, timed if this one is to be timed.
+
+    What failed is tried again, but not by every job of one sweep.
+    """
+    sweep = os.environ.get(SWEEP)
     equal = [
         record
         for record in records.find(place, side.study)
-        if record.finished
+        if (record.finished or record.facts.get("sweep") == sweep)
         and all(record.fingerprints.get(name) == side.fingerprints[name] for name in ("config", "code"))
         and (record.latency or not side.settings.latency.measured)
         and all(revision(side, stage) == known for stage, known in record.facts.get("models", {}).items())
-        and (not side.settings.rerun or record.facts.get("sweep") == os.environ.get(SWEEP))
+        and (not side.settings.rerun or record.facts.get("sweep") == sweep)
     ]
     return equal[-1] if equal else None
 
@@ -227,8 +234,8 @@ def show(outcomes: Sequence[Outcome], jobs: int, place: Workspace) -> int:
         sys.stdout.write(table.compare(list(study.values())).text() + "\n")
     sys.stdout.flush()
     failures = [outcome for outcome in outcomes if outcome.code]
-    for failure in failures:
-        sys.stderr.write(f"ablate: {failure.error}\n")
+    for error in dict.fromkeys(failure.error for failure in failures):
+        sys.stderr.write(f"ablate: {error}\n")
     if len(outcomes) < jobs:
         sys.stderr.write(f"ablate: {jobs - len(outcomes)} of {jobs} jobs left no result; run the command again\n")
     if jobs == 1 and failures:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ablate.errors import NotComparable
-from ablate.page import Markdown, Page, Terminal, clean, escaped, milliseconds, signed
+from ablate.page import Markdown, Page, Terminal, clean, columns_shown, escaped, milliseconds, signed
 from ablate.records import RunRecord
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ SAME = ("corpus", "ground_truth", "scoring")
 
 SHOWN = ("run", "study", "variant", "component", "status", "error", "baseline")
 
-WIDTH = 120
 MOVED = 5
 COHORTS = 20
 NA = "n/a"
@@ -154,9 +153,9 @@ class Comparison:
     def columns(self) -> list[Column]:
         return columns(self.lead) if self.lead else []
 
-    def text(self, width: int = WIDTH) -> str:
-        """For a terminal of `width` columns."""
-        return "\n\n".join(self._blocks(Terminal(width))) + "\n"
+    def text(self, width: int | None = None) -> str:
+        """For a terminal of `width` columns; None asks the terminal."""
+        return "\n\n".join(self._blocks(Terminal(width or columns_shown()))) + "\n"
 
     def markdown(self, subject: RunRecord | None = None, limit: int | None = None) -> str:
         """For GitHub and MLflow: what came of `subject` in the first line, if it is given.

@@ -45,12 +45,12 @@ def plan(overrides: Sequence[str], config_name: str = "config") -> Plan:
     if not named:
         return Plan(None, None, config, config, {}, tuple(overrides), tuple(overrides))
     name = variant_name(named)
-    shipped, alone = composed(config_name, []), composed(config_name, [f"+variant={name}"])
-    component = one_stage(name, diff(shipped, alone))
+    added = str(named[0].input_line)
+    component = one_stage(name, diff(composed(config_name, []), composed(config_name, [added])))
     shared = [text for text, override in zip(overrides, parsed, strict=True) if not belongs(override, component)]
     baseline = composed(config_name, shared)
     # First without the tuning: a group override beside the variant would win over it, and the label would lie.
-    one_stage(name, diff(baseline, composed(config_name, [*shared, f"+variant={name}"])))
+    one_stage(name, diff(baseline, composed(config_name, [*shared, added])))
     changes = diff(baseline, config)
     one_stage(name, changes)
     return Plan(name, component, baseline, config, changes, tuple(overrides), tuple(shared))
@@ -64,7 +64,7 @@ def variant_name(named: Sequence[Override]) -> str:
     """The one variant that a command adds.
 
     Raises:
-        ConfigError: a list of variants, or a variant that replaces another instead of being added.
+        ConfigError: a list of variants, or one with the baseline's own name.
 
     """
     value = named[0].value()
@@ -72,6 +72,10 @@ def variant_name(named: Sequence[Override]) -> str:
         raise ConfigError(
             f"variant: found {named[0].input_line!r}, expected the name of one variant; run several one after another "
             "with -m '+variant=a,b', or study two at once with: python -m ablate interact a b"
+        )
+    if value == "baseline":
+        raise ConfigError(
+            "variant: found 'baseline', which names the command without a variant, expected another name; rename its file"
         )
     return value
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 
 from ablate.records import RunRecord, families, find, named, of_study
-from ablate.table import WIDTH, compare
+from ablate.table import compare
 from ablate.workspace import Workspace, workspace
 
 
@@ -29,7 +28,7 @@ def main(argv: list[str]) -> int:
     elif args.markdown:
         print(comparison.markdown(), end="")
     else:
-        print(comparison.text(max(80, shutil.get_terminal_size((WIDTH, 24)).columns)), end="")
+        print(comparison.text(), end="")
     return 0
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import logging
 import os
 import re
 import shlex
+import signal
 import sys
 import tempfile
 import uuid
@@ -15,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 
 import hydra
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
@@ -27,8 +30,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
 
-from ablate.conf import conf, options
+from ablate.conf import conf, names, options
 from ablate.config import settings
 from ablate.errors import ConfigError
 from ablate.study import SWEEP, Outcome, check, run, show
@@ -37,53 +41,108 @@ from ablate.workspace import workspace
 
 CONFIG = "config"
 OUTCOME = "outcome.json"
+COMMAND = ("python", "-m", "ablate")
 
 
 def main(argv: list[str]) -> int:
     """Prove every job of the command, run them, print the table: 1 if a job failed, 2 if the command was wrong."""
-    told_on_stderr()
-    argv = [as_typed(word) for word in argv]
-    args = get_args_parser().parse_args(argv)
-    if args.cfg or args.info or args.hydra_help or args.shell_completion:
-        with sentences():
-            launch(argv)
-        return 0
-    with sentences():
+    args, flags = words(argv)
+    with told_on_stderr(), stoppable():
+        if args.cfg or args.info or args.hydra_help or args.shell_completion:
+            launch([*flags, *args.overrides])
+            return 0
         plans = proved(args)
-    os.environ[SWEEP] = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
-    place = workspace()
-    place.experiments.mkdir(parents=True, exist_ok=True)
-    check(plans)
-    with tempfile.TemporaryDirectory(prefix=".hydra-", dir=place.experiments) as scratch:
-        with sentences():
-            launch([*argv, f"hydra.run.dir={quoted(scratch)}", f"hydra.sweep.dir={quoted(scratch)}"])
-        found = sorted(Path(scratch).rglob(OUTCOME), key=lambda path: (len(path.parent.name), path.parent.name))
-        outcomes = [Outcome(**json.loads(path.read_text(encoding="utf-8"))) for path in found]
-    return show(outcomes, len(plans), place)
+        check(plans)
+        place = workspace()
+        place.experiments.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".hydra-", dir=place.experiments) as scratch:
+            folder = quoted(scratch)
+            launch([*flags, *args.overrides, f"hydra.run.dir={folder}", f"hydra.sweep.dir={folder}"])
+            found = sorted(Path(scratch).rglob(OUTCOME), key=lambda path: (len(path.parent.name), path.parent.name))
+            outcomes = [Outcome(**json.loads(path.read_text(encoding="utf-8"))) for path in found]
+        return show(outcomes, len(plans), place)
 
 
 def job(cfg: DictConfig) -> None:
     """One job of Hydra's launcher, perhaps in a process of its own: what came of it is left on disk for `main`."""
-    told_on_stderr()
-    now = HydraConfig.get()
-    outcome = run(plan(now.overrides.task, now.job.config_name or CONFIG), workspace())
-    folder = Path(now.runtime.output_dir)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / OUTCOME).write_text(json.dumps(vars(outcome), ensure_ascii=False), encoding="utf-8")
+    with told_on_stderr():
+        now = HydraConfig.get()
+        outcome = run(plan(now.overrides.task, now.job.config_name or CONFIG), workspace())
+        folder = Path(now.runtime.output_dir)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / OUTCOME).write_text(json.dumps(vars(outcome), ensure_ascii=False), encoding="utf-8")
 
 
-def told_on_stderr() -> None:
+def words(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Hydra's flags and the overrides, in any order, parsed; and the flags as they were typed.
+
+    Raises:
+        ConfigError: an unknown flag, one of Hydra's that would go round the proof, or a variant without its plus.
+
+    """
+    parser = get_args_parser()
+    parser.error = refused  # type: ignore[method-assign]
+    args = parser.parse_intermixed_args(argv)
+    if args.config_path or args.experimental_rerun:
+        refused("--config-path and --experimental-rerun would run what was not proved; --config-dir adds configs")
+    for word in args.overrides:
+        if word.startswith("variant="):
+            command = shlex.join([*COMMAND, *(f"+{word}" if other == word else other for other in argv)])
+            raise ConfigError(f"{word}: found a replacement, expected an addition to the baseline; type: {command}")
+    flags = [word for word in argv if word not in args.overrides]
+    args.overrides = [as_typed(word) for word in args.overrides]
+    return args, flags
+
+
+def refused(message: str) -> NoReturn:
+    raise ConfigError(f"command line: {message}, expected KEY=VALUE and flags; python -m ablate --help lists them")
+
+
+@contextmanager
+def told_on_stderr() -> Iterator[None]:
     """Progress and warnings of this program go to stderr, so that stdout holds the table alone."""
+    logger = logging.getLogger("ablate")
+    before = logger.handlers, logger.propagate, logger.level
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("ablate: %(message)s"))
-    logger = logging.getLogger("ablate")
-    logger.handlers, logger.propagate = [handler], False
-    logger.setLevel(logging.INFO)
+    logger.handlers, logger.propagate, logger.level = [handler], False, logging.INFO
+    try:
+        yield
+    finally:
+        logger.handlers, logger.propagate, logger.level = before
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """SIGTERM ends a run as Ctrl-C does: what is half-made is removed."""
+
+    def stop(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def launch(argv: list[str]) -> None:
+    """Hydra's own main, which reads `sys.argv`. What it and its jobs need in the environment is put back afterwards."""
+    wanted = {
+        "HYDRA_FULL_ERROR": "1",  # otherwise Hydra prints an error itself and exits with 1
+        SWEEP: f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}",
+    }
+    words, before = sys.argv, {name: os.environ.get(name) for name in wanted}
     sys.argv = ["ablate", *argv]
-    hydra.main(version_base="1.3", config_path=str(conf()), config_name=CONFIG)(job)()
+    os.environ |= wanted
+    try:
+        with sentences("command line"):
+            hydra.main(version_base="1.3", config_path=str(conf()), config_name=CONFIG)(job)()
+    finally:
+        sys.argv = words
+        for name, value in before.items():
+            os.environ.pop(name)
+            os.environ |= {name: value} if value is not None else {}
 
 
 def proved(args: argparse.Namespace) -> list[Plan]:
@@ -94,20 +153,19 @@ def proved(args: argparse.Namespace) -> list[Plan]:
         NotOneChange: a variant changes something else than one stage.
 
     """
-    for word in args.overrides:
-        if word.startswith("variant="):
-            command = shlex.join(["python", "-m", "ablate", *("-m" for _ in [1] if args.multirun)])
-            others = [quoted_for_shell(other) for other in args.overrides if other != word]
-            raise ConfigError(
-                f"{word}: found a replacement, expected an addition to the baseline; "
-                f"type: {' '.join([command, quoted_for_shell('+' + word), *others])}"
-            )
     with composing(args.config_dir):
-        jobs = expanded(args.overrides) if args.multirun else [args.overrides]
-        plans = [plan(overrides, args.config_name or CONFIG) for overrides in jobs]
+        with sentences("command line"):
+            jobs = expanded(args.overrides) if args.multirun else [args.overrides]
+        plans = []
+        for overrides in jobs:
+            with sentences(next((word for word in overrides if word.startswith("+variant=")), "command line")):
+                plans.append(plan(overrides, args.config_name or CONFIG))
     for side in plans:
         settings(side.baseline)
-        settings(side.config)
+        try:
+            settings(side.config)
+        except ConfigError as error:
+            raise ConfigError(f"variant {side.variant}: {error}") from error
     return plans
 
 
@@ -145,19 +203,30 @@ def composing(config_dir: str | None) -> Iterator[None]:
 
 
 @contextmanager
-def sentences() -> Iterator[None]:
+def sentences(where: str) -> Iterator[None]:
     """Hydra's own errors as one sentence.
 
     Raises:
-        ConfigError: instead of what Hydra or OmegaConf raised.
+        ConfigError: instead of what Hydra, OmegaConf or the YAML parser raised.
 
     """
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # otherwise Hydra prints the error itself and exits with 1
     try:
         yield
-    except (HydraException, OmegaConfBaseException, ValueError) as error:
-        cause = f"; {error.__cause__}" if isinstance(error.__cause__, OmegaConfBaseException) else ""
-        raise ConfigError(re.sub(r"\s*\n\s*", "; ", f"command line: {str(error).strip()}{cause}")) from error
+    except (HydraException, OmegaConfBaseException, YAMLError, ValueError) as error:
+        cause = f"\n{error.__cause__}" if isinstance(error.__cause__, OmegaConfBaseException) else ""
+        raise ConfigError(f"{where}: {sentence(str(error) + cause)}") from error
+
+
+NOISE = ("To append to your config use", "Config search path:", "provider=", "See https:", "full_key:", "object_type=")
+
+
+def sentence(text: str) -> str:
+    """Hydra's lines as one, without advice that would not help here, and with the name that may have been meant."""
+    lines = [line.strip(" .") for line in text.splitlines() if not line.strip().startswith(NOISE)]
+    named = re.search(r"Could not (?:find|override) '([^']+)'", text)
+    near = difflib.get_close_matches(named[1], names(), 1) if named else []
+    hint = f"; did you mean {near[0]}?" if near and named and near[0] != named[1] else ""
+    return re.sub(r"([:;,]);", r"\1", "; ".join(filter(None, lines))) + hint
 
 
 def as_typed(word: str) -> str:
@@ -176,7 +245,3 @@ def quoted(value: str) -> str:
     """A value in Hydra's single quotes."""
     escaped = re.sub(r"(\\*)'", r"\1\1\\'", value)
     return "'" + re.sub(r"(\\+)$", r"\1\1", escaped) + "'"
-
-
-def quoted_for_shell(word: str) -> str:
-    return shlex.quote(word)
