@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-HEADING = 10
+HEADING = 8
 """Columns of a terminal that a heading may take before it is wrapped."""
 
-LIMITS = (40, 28, 20, 14, 10)
-"""Widths of a column of words, tried in turn until a table fits."""
+LIMITS = ((40, 40), (28, 28), (28, 11), (20, 11), (17, 11), (14, 11), (10, 10))
+"""Widths of the first column of words and of the others, tried in turn until a table fits: names stay whole longest."""
 
 
 def signed(value: float, digits: int = 3) -> str:
@@ -71,8 +71,9 @@ class Terminal:
         grid = [[clean(cell) for cell in row] for row in (headings, *rows)]
         widths = [max(map(wcswidth, column)) for column in zip(*grid[1:], strict=True)]
         drawn = ""
-        for limit in LIMITS:
-            most = [min(limit, width) if number in words else width for number, width in enumerate(widths)]
+        for first, other in LIMITS:
+            limits = {number: other if number else first for number in words}
+            most = [min(limits.get(number, width), width) for number, width in enumerate(widths)]
             drawn = _drawn(grid, [max(width, HEADING) for width in most], words)
             if max(map(wcswidth, drawn.splitlines())) <= self.width:
                 break

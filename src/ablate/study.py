@@ -31,6 +31,8 @@ from ablate.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
+Stamp = list[tuple[str, int, int]]
+
 SWEEP = "ABLATE_SWEEP"
 """The environment variable that names one command to all its jobs, whatever process they run in."""
 
@@ -219,10 +221,24 @@ def about(side: Side, dataset: str, name: str, baseline: RunRecord | None) -> No
     }
 
 
+READ: dict[str, tuple[Stamp, Dataset]] = {}
+
+
 def read(folder: Any) -> Dataset:
-    """The dataset, read again only if a file of its folder has changed meanwhile."""
-    dataset: Dataset = folder.read()
-    return dataset
+    """The dataset that a config names, read again only if a file of its folder has changed meanwhile."""
+    key = repr(folder)
+    if key not in READ or READ[key][0] != stamp(READ[key][1].folder):
+        dataset: Dataset = folder.read()
+        for warning in dataset.warnings:
+            log.warning("%s", warning)
+        READ.clear()  # one is enough, and a corpus is large
+        READ[key] = stamp(dataset.folder), dataset
+    return READ[key][1]
+
+
+def stamp(folder: str) -> Stamp:
+    """What changes when a file below `folder` does: names, times and sizes."""
+    return [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(Path(folder).rglob("*"))]
 
 
 def show(outcomes: Sequence[Outcome], jobs: int, place: Workspace) -> int:

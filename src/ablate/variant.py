@@ -75,7 +75,7 @@ def variant_name(named: Sequence[Override]) -> str:
         )
     if value == "baseline":
         raise ConfigError(
-            "variant: found 'baseline', which names the command without a variant, expected another name; rename its file"
+            "variant: found 'baseline', the name of the command without a variant, expected another; rename its file"
         )
     return value
 
