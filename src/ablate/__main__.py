@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import difflib
 import importlib
+import io
 import os
 import sys
 from pathlib import Path
 
+from ablate import __version__
 from ablate.errors import AblateError, ConfigError
 
 USAGE = """\
@@ -74,11 +76,13 @@ def chosen(argv: list[str]) -> tuple[str, list[str]]:
 def main(argv: list[str] | None = None) -> int:
     """Run one command line and return its exit code: 0 done, 1 the answer is no, 2 the question was wrong."""
     argv = sys.argv[1:] if argv is None else argv
-    if argv[:1] in (["--help"], ["-h"], ["help"]):
-        sys.stdout.write(help_text() + "\n")
-        return 0
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the terminal cannot write must not lose the table
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        name, rest = chosen(argv)
+        name, rest = chosen(["--help"] if argv[:1] == ["help"] else argv)
+        if name == "run" and not {"--help", "-h", "--version"}.isdisjoint(rest):
+            sys.stdout.write(f"ablate {__version__}\n" if "--version" in rest else f"{help_text()}\n")
+            return 0
         return int(importlib.import_module(f"ablate.commands.{name}").main(rest))
     except AblateError as error:
         sys.stderr.write(f"ablate: {error}\n")

@@ -13,6 +13,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
+from ablate.conf import options
 from ablate.errors import AblateError, ConfigError
 from ablate.pipeline import Line
 
@@ -80,6 +81,13 @@ def settings(node: Mapping[str, Any]) -> Settings:
         ConfigError: an unknown key, a wrong type, or a value that a component refuses; the message names the key.
 
     """
+    for field in fields(Settings):
+        value = node.get(field.name, {"_target_": None})
+        if field.type == "Any" and not (isinstance(value, dict) and "_target_" in value):
+            raise ConfigError(
+                f"{field.name}: found {value!r}, expected a component; choose an option of its group, such as "
+                f"{field.name}={', '.join(options()[field.name])}"
+            )
     built: Settings = instance(Settings, dict(node), "")
     return built
 
@@ -157,16 +165,26 @@ def typed(kind: Any, values: Node, prefix: str) -> Node:
     """
     schema = OmegaConf.structured(kind)
     OmegaConf.set_readonly(schema, False)
-    for key, value in values.items():
-        try:
-            schema = OmegaConf.merge(schema, {key: value})
-        except OmegaConfBaseException as error:
-            kinds = {field.name: field.type for field in fields(kind)}
-            expected = kinds[key] if isinstance(kinds[key], str) else inspect.formatannotation(kinds[key])
-            raise ConfigError(
-                f"{prefix}{key}: found {value!r}, expected {expected} ({first_line(error)}); correct the value"
-            ) from error
-    return {key: OmegaConf.to_container(schema)[key] for key in values}  # type: ignore[index,call-overload]
+    try:
+        merged = OmegaConf.to_container(OmegaConf.merge(schema, values))
+    except OmegaConfBaseException:
+        for key, value in values.items():
+            fitting(schema, key, value, prefix)  # one by one is slow, but tells which
+        raise
+    return {key: merged[key] for key in values}  # type: ignore[index,call-overload]
+
+
+def fitting(schema: DictConfig, key: str, value: Any, prefix: str) -> None:
+    """Refuse a value that is not of its field's type."""
+    try:
+        OmegaConf.merge(schema, {key: value})
+    except OmegaConfBaseException as error:
+        kind: Any = OmegaConf.get_type(schema)
+        annotation = next(field.type for field in fields(kind) if field.name == key)
+        expected = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+        raise ConfigError(
+            f"{prefix}{key}: found {value!r}, expected {expected} ({first_line(error)}); correct the value"
+        ) from error
 
 
 def first_line(error: BaseException) -> str:

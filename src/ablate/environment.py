@@ -12,6 +12,9 @@ from typing import Any
 LONGEST_DIFF = 200_000
 """Characters of an uncommitted change that are kept; a longer one is cut and says so."""
 
+DATA = ("jsonl", "tsv")
+"""Kinds of files whose changes are not kept: they hold texts that not everybody may read, and have fingerprints."""
+
 
 def environment(folder: Path) -> dict[str, Any]:
     """The environment of a run that is started in `folder`, as plain data."""
@@ -41,7 +44,8 @@ def checkout(folder: Path) -> dict[str, str] | None:
     commit = git(folder, "rev-parse", "HEAD")
     if commit is None:
         return None
-    diff = git(folder, "diff", "HEAD") or ""
+    outside = [f":(top,exclude)*.{kind}" for kind in DATA]
+    diff = git(folder, "diff", "--no-ext-diff", "--no-color", "HEAD", "--", ":/", *outside) or ""
     cut = f"{diff[:LONGEST_DIFF]}\n[cut: {len(diff)} characters]" if len(diff) > LONGEST_DIFF else diff
     return {"commit": commit.strip(), "diff": cut}
 

@@ -23,10 +23,10 @@ from ablate.errors import AblateError, ConfigError, ModelNotFound
 
 log = logging.getLogger(__name__)
 
-FORMATS = {"torch": ("*.safetensors", "*.bin"), "onnx": ("*.onnx",)}
+FORMATS = {"torch": ("*.safetensors", "*.bin"), "onnx": ("*model.onnx", "*.onnx")}
 """Which files of a folder hold weights, the preferred kind first."""
 
-SETTINGS = ("*.json", "*.txt", "*.model")
+SETTINGS = ("*.json", "*.txt", "*.model", "*.onnx_data")
 """The other files a model is loaded from; whatever else a folder holds (read-me, pictures) shapes no number."""
 
 ROWS = 64
@@ -96,7 +96,7 @@ def find(name: str, kind: str) -> Weights:
         AblateError: a package's weight file is not the one that was published.
     """
     folder = Path(name).expanduser()
-    if folder.is_dir():
+    if name and folder.is_dir():
         return Weights(name, folder.resolve(), f"sha256:{_folder_hash(folder, kind)}", "folder")
     package = PACKAGES.get((name, kind))
     if package and (path := _installed(package)):
@@ -161,7 +161,7 @@ def _snapshot(name: str, kind: str) -> Path | None:
 
 def _folder_hash(folder: Path, kind: str) -> str:
     """One hash of every file that shapes the model: names and contents, in order of name."""
-    weights = _weight_files(folder, kind)
+    weights = weight_files(folder, kind)
     if not weights:
         raise ModelNotFound(
             f"model folder {folder}: no weights found, expected a file {' or '.join(FORMATS[kind])}, check the path"
@@ -171,7 +171,8 @@ def _folder_hash(folder: Path, kind: str) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def _weight_files(folder: Path, kind: str) -> list[Path]:
+def weight_files(folder: Path, kind: str) -> list[Path]:
+    """The files of the preferred kind that `folder` holds weights in; the first is the one that is loaded."""
     return next((found for pattern in FORMATS[kind] if (found := sorted(folder.rglob(pattern)))), [])
 
 
@@ -213,7 +214,7 @@ def sentence_transformer(path: Path) -> Any:
 
 @functools.cache
 def cross_encoder(path: Path) -> Any:
-    """The loaded cross-encoder: float32 on the CPU, and scores are logits whatever activation the folder names.
+    """The loaded cross-encoder: float32 on the CPU.
 
     A folder that holds only quantised ONNX weights is de-quantised first.
     """
@@ -221,7 +222,7 @@ def cross_encoder(path: Path) -> Any:
     import torch
 
     with _loading(path), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as made:
-        if not _weight_files(path, "torch"):
+        if not weight_files(path, "torch"):
             dequantise.write(path, Path(made))
             path = Path(made)
         model = sentence_transformers.CrossEncoder(
@@ -229,7 +230,6 @@ def cross_encoder(path: Path) -> Any:
             device="cpu",
             local_files_only=True,
             model_kwargs={"dtype": torch.float32},
-            activation_fn=torch.nn.Identity(),
         )
     if model.config.pad_token_id is None:
         # Models that pool the last token refuse to guess which tokens are padding; nothing is padded here.

@@ -33,8 +33,10 @@ def rerank(
 ) -> list[Hit]:
     """The first `first` hits by their pair score, in the one total order; the others follow as they were."""
     head, tail = hits[:first], hits[first:]
-    pairs = [(query.text, hit.chunk.reading) for hit in head]
-    return [*ranking([Hit(hit.chunk, float(score)) for hit, score in zip(head, scores(pairs), strict=True)]), *tail]
+    if not head:
+        return []
+    logits = scores([(query.text, hit.chunk.reading) for hit in head])
+    return [*ranking([Hit(hit.chunk, float(logit)) for hit, logit in zip(head, logits, strict=True)]), *tail]
 
 
 class Pairwise:
@@ -84,6 +86,7 @@ class CrossEncoder(Pairwise):
         model, limit = self._loaded()
         counts = np.minimum(models.token_counts(model, pairs), limit)
         scores = np.empty(len(pairs), np.float64)
+        # The model itself is called, and not its `predict`, which puts an activation on the logits.
         with torch.inference_mode():
             for places in models.batches(counts, 1):
                 batch = models.features(model, [pairs[place] for place in places], limit)
@@ -158,7 +161,7 @@ def _session(folder: Path) -> Any:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
-    file = sorted(folder.rglob("*.onnx"))[0]
+    file = models.weight_files(folder, "onnx")[0]
     return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
 
 

@@ -1,4 +1,4 @@
-"""Keys and a way to compute their values go in, values come out, each computed once: one sqlite file a model revision."""
+"""Keys and a way to compute their values go in, values come out, each computed once: one sqlite file a revision."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class StoredEmbedder(Stored):
 
     embedder: Any
     folder: Path
-    expected: Sequence[str] = ()
+    expected: Sequence[str] = field(default=(), repr=False)
     _asked: dict[bytes, bool] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -114,7 +114,7 @@ class StoredEmbedder(Stored):
                 vectors = np.empty((len(texts), len(vector)), np.float32)
             vectors[places] = vector
         # Of no texts only the model itself knows how many dimensions their vectors would have.
-        return self.embedder.documents([]) if vectors is None else vectors  # type: ignore[no-any-return]
+        return self.embedder.documents([]) if vectors is None else vectors
 
     def _rows(self, texts: Sequence[str], as_queries: bool) -> Iterator[tuple[list[int], bytes]]:
         """Of each unique text its places in `texts` and its row."""

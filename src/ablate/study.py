@@ -125,7 +125,7 @@ class Session:
         folder = self.place.runs / side.study
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / f".{side.run}.making"):
-            known = recorded(side, self.place)
+            known = recorded(side, self.place, baseline)
             if known is not None:
                 log.info("%s: already %s as %s", side.variant, "recorded" if known.finished else "failed", known.id)
                 return known
@@ -177,8 +177,8 @@ class Session:
         return record
 
 
-def recorded(side: Side, place: Workspace) -> RunRecord | None:
-    """The newest record of this very run: same config, code and models, timed if this one is to be timed.
+def recorded(side: Side, place: Workspace, baseline: RunRecord | None) -> RunRecord | None:
+    """The newest record of this very run: same config, code, models and baseline, timed if this one is to be timed.
 
     What failed is tried again, but not by every job of one sweep.
     """
@@ -188,6 +188,7 @@ def recorded(side: Side, place: Workspace) -> RunRecord | None:
         for record in records.find(place, side.study)
         if (record.finished or record.facts.get("sweep") == sweep)
         and all(record.fingerprints.get(name) == side.fingerprints[name] for name in ("config", "code"))
+        and record.baseline == (baseline.id if baseline else None)
         and (record.latency or not side.settings.latency.measured)
         and all(revision(side, stage) == known for stage, known in record.facts.get("models", {}).items())
         and (not side.settings.rerun or record.facts.get("sweep") == sweep)

