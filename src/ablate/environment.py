@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,16 @@ def environment(folder: Path) -> dict[str, Any]:
         "platform": platform.platform(),
         "cpu": processor(),
         "cores": os.cpu_count(),
-        "packages": {
-            found.name: found.version for found in sorted(distributions(), key=lambda found: found.name.lower())
-        },
+        "packages": packages(),
         "git": checkout(folder),
     }
+
+
+@cache
+def packages() -> dict[str, str]:
+    """Name and version of every installed distribution, by name."""
+    found = [(about["Name"], about["Version"]) for about in (each.metadata for each in distributions())]
+    return dict(sorted(found, key=lambda pair: pair[0].lower()))
 
 
 def processor() -> str:
