@@ -12,7 +12,7 @@ from fakes import HashEmbedder
 from ablate import __main__
 from ablate.types import ranking
 
-QUIET = ("--config-dir", "conf", "embedder=hash", "tracking=off", "latency=off")
+QUIET = ("--config-dir", "conf", "dataset=sample", "embedder=hash", "tracking=off", "latency=off")
 """What replaces the model, sends nothing and times nothing."""
 
 ENCODED: list[str] = []
@@ -24,6 +24,7 @@ CONF = {
     "reranker/reverse.yaml": "_target_: cli.Reverse\nfirst: 20\n",
     "reranker/broken.yaml": "_target_: cli.Broken\n",
     "reranker/stop.yaml": "_target_: cli.Stop\n",
+    "reranker/leave.yaml": "_target_: cli.Leave\n",
 }
 """A user's own configs."""
 
@@ -78,6 +79,14 @@ class Stop:
 
     def __call__(self, query, hits):
         raise KeyboardInterrupt
+
+
+@dataclass(frozen=True)
+class Leave:
+    """A reranker that ends the process instead of raising an error."""
+
+    def __call__(self, query, hits):
+        raise SystemExit(3)
 
 
 def workshop(folder, monkeypatch):

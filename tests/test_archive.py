@@ -64,6 +64,7 @@ def test_a_finished_run_can_be_read_back_as_it_was(tmp_path):
     assert (record.finished, record.error, record.component) == (True, None, "retriever")
     assert 2 <= record.seconds < 60
     assert record.config == SIDE.config
+    assert list(record.config) == list(SIDE.config), "in the order in which data flows"
     assert list(record.overrides) == SIDE.overrides
     assert record.changes == SIDE.changes
     assert record.facts["models"] == {"embedder": "weights 1"}

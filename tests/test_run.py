@@ -199,7 +199,7 @@ def test_the_path_of_a_data_set_works_as_typed(work, name):
     (work / name).mkdir()
     said = quiet("--cfg", "job", f"dataset.dir={name}")
     assert said.code == 0, said
-    assert yaml.safe_load(said.out)["dataset"]["dir"] == name
+    assert str(yaml.safe_load(said.out)["dataset"]["dir"]) == name
 
 
 def test_a_path_under_the_home_folder_works_as_typed_in_a_sweep_too(work, monkeypatch):
@@ -234,7 +234,7 @@ def test_a_folder_that_is_called_like_a_value_is_the_folder(work):
     (work / "a,b").mkdir()
     (work / "5").mkdir()
     assert as_typed("dataset.dir=a,b") == "dataset.dir='a,b'"
-    assert as_typed("dataset.dir=5") == "dataset.dir='5'"
+    assert as_typed("k=5") == "k=5", "a number is a number"
 
 
 def test_the_composed_config_can_be_looked_at_without_a_trace(work):
@@ -257,6 +257,13 @@ def test_a_users_own_config_with_its_own_option_and_variant_works_from_its_folde
     assert config(runs()["baseline"])["k"] == 2
 
 
+def test_configs_may_come_from_several_folders(work, data):
+    cli.put(work / "more/chunker", {"tiny.yaml": "_target_: ablate.chunker.Fixed\nsize: 3\noverlap: 1\n"})
+    said = quiet(f"hydra.searchpath=[file://{work}/more]", "chunker=tiny", "+variant=bm25", data)
+    assert said.code == 0, said
+    assert config(runs()["bm25"])["chunker"]["size"] == 3
+
+
 def test_a_variant_in_a_folder_of_its_own_is_found_again(work, data):
     variant(work, "mine/small", "chunker:\n  size: 30\n  overlap: 3")
     assert quiet("+variant=mine/small", data).code == 0
@@ -275,6 +282,22 @@ def test_the_workspace_is_the_nearest_folder_with_experiments_and_may_be_named(w
     monkeypatch.setenv("ABLATE_WORKSPACE", str(work / "other"))
     assert ablate("--config-dir", str(work / "conf"), *cli.QUIET[2:], data).code == 0
     assert list(work.glob("other/experiments/runs/*/baseline-*"))
+
+
+def test_the_workspace_may_have_any_name(tmp_path, monkeypatch):
+    work = tmp_path / "it's моё, [всё]"
+    work.mkdir()
+    workshop(work, monkeypatch)
+    assert quiet("-m", "k=1", f"dataset.dir={small(work / 'data')}").code == 0
+    assert set(runs()) == {"baseline"}
+
+
+@pytest.mark.slow
+def test_the_tables_of_a_sweep_stand_in_the_order_of_its_jobs(work, data):
+    said = quiet("-m", "k=range(1,13)", data)
+    assert re.findall(r"coverage at (\d+): retrieval", said.out) == [
+        str(k) for each in range(1, 13) for k in (50, each)
+    ]
 
 
 def test_a_relative_data_set_is_found_from_where_the_command_was_typed(work, monkeypatch):

@@ -67,6 +67,7 @@ def test_a_stage_whose_name_begins_like_the_variants_is_not_its_own(own):
         ["retriever=hybrid", "+variant=bm25"],
         ["retriever=hybrid", "+variant=hybrid"],
         ["retriever=bm25", "+variant=bm25"],
+        ["retriever=bm25", "+variant=hybrid", "retriever.b=0.5"],
         ["+variant=chunking_small", "chunker.size=128", "chunker.overlap=24"],
     ],
     ids=" ".join,

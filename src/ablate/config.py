@@ -164,7 +164,6 @@ def typed(kind: Any, values: Node, prefix: str) -> Node:
 
     """
     schema = OmegaConf.structured(kind)
-    OmegaConf.set_readonly(schema, False)
     try:
         merged = OmegaConf.to_container(OmegaConf.merge(schema, values))
     except OmegaConfBaseException:

@@ -139,7 +139,7 @@ class Session:
             evaluation, timings = self.measured(side, together)
         except AblateError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a component that exits must not end the other jobs
             log.error("%s", traceback.format_exc())
             reason = f"{type(error).__name__}: {error}"
             return self.tracked(records.write(folder, archive.failed(side, facts, reason)), side, baseline)

@@ -43,7 +43,7 @@ def plan(overrides: Sequence[str], config_name: str = "config") -> Plan:
     """
     parsed = OverridesParser.create().parse_overrides(list(overrides))
     named = [override for override in parsed if override.key_or_group == "variant"]
-    composed = partial(composition, GlobalHydra.instance().hydra, config_name)
+    composed = partial(composition, str(GlobalHydra.instance().config_loader().get_search_path()), config_name)
     config = composed(*overrides)
     if not named:
         return Plan(None, None, config, config, {}, tuple(overrides), tuple(overrides))
@@ -60,8 +60,8 @@ def plan(overrides: Sequence[str], config_name: str = "config") -> Plan:
 
 
 @lru_cache(maxsize=256)  # the jobs of a sweep share their baseline and much else, and composing is slow
-def composition(hydra: object, config_name: str, *overrides: str) -> Node:
-    """The resolved config of a command, as the running `hydra` finds its files."""
+def composition(search_path: str, config_name: str, *overrides: str) -> Node:
+    """The resolved config of a command whose files are found on `search_path`; read once a command."""
     return resolve(compose(config_name, list(overrides)))
 
 

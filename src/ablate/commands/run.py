@@ -36,7 +36,7 @@ from ablate.conf import conf, names, options
 from ablate.config import settings
 from ablate.errors import ConfigError
 from ablate.study import SWEEP, Outcome, check, run, show
-from ablate.variant import Plan, plan
+from ablate.variant import Plan, composition, plan
 from ablate.workspace import workspace
 
 CONFIG = "config"
@@ -67,7 +67,8 @@ def job(cfg: DictConfig) -> None:
     """One job of Hydra's launcher, perhaps in a process of its own: what came of it is left on disk for `main`."""
     with told_on_stderr():
         now = HydraConfig.get()
-        outcome = run(plan(now.overrides.task, now.job.config_name or CONFIG), workspace())
+        found = [word for word in now.overrides.hydra if word.startswith("hydra.searchpath=")]
+        outcome = run(plan([*found, *now.overrides.task], now.job.config_name or CONFIG), workspace())
         folder = Path(now.runtime.output_dir)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / OUTCOME).write_text(json.dumps(vars(outcome), ensure_ascii=False), encoding="utf-8")
@@ -195,6 +196,7 @@ def composing(config_dir: str | None) -> Iterator[None]:
             raise ConfigError(f"--config-dir: no folder {config_dir!r}, expected one with configs; check it")
         path.prepend("command-line", f"file://{os.path.abspath(config_dir)}", SearchPathQuery(provider="schema"))
     GlobalHydra.instance().clear()
+    composition.cache_clear()
     Hydra.create_main_hydra2(task_name="ablate", config_search_path=path)
     try:
         yield
@@ -238,7 +240,7 @@ def as_typed(word: str) -> str:
         read = OverridesParser.create().parse_override(word).value()
     except HydraException:
         return f"{key}={quoted(value)}" if re.fullmatch(r"[+~]*[\w./@:-]+", key, re.ASCII) else word
-    return f"{key}={quoted(value)}" if read != value and Path(value).expanduser().exists() else word
+    return f"{key}={quoted(value)}" if str(read) != value and Path(value).expanduser().exists() else word
 
 
 def quoted(value: str) -> str:
