@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 
 from ablate.chunker import Fixed
 from ablate.conf import conf
-from ablate.config import STAGES, build, resolve, settings
+from ablate.config import STAGES, build, canonical, resolve, settings
 from ablate.errors import AblateError, ConfigError
 from ablate.retriever import Bm25, Dense, Hybrid
 from ablate.variant import plan
@@ -246,3 +246,11 @@ def test_every_refusal_ends_the_program_with_a_sentence(node):
     node["chunker"]["overlap"] = 500
     with pytest.raises(AblateError, match=r"^chunker\.overlap: found 500 with size 128, expected 0 <= overlap < size"):
         settings(node)
+
+
+def test_a_canonical_config_has_every_value_in_its_field_s_type():
+    node = {"_target_": "ablate.retriever.Bm25", "k1": 2, "b": "0.75", "languages": []}
+    assert canonical({"retriever": node, "k": 5}) == {
+        "retriever": {"_target_": "ablate.retriever.Bm25", "k1": 2.0, "b": 0.75, "languages": []},
+        "k": 5,
+    }

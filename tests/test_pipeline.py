@@ -17,7 +17,7 @@ from ablate.chunker import Fixed, Whole
 from ablate.errors import AblateError
 from ablate.filter import Declared, Open
 from ablate.packer import TopK
-from ablate.pipeline import Line, ready
+from ablate.pipeline import Line, ready, unlabelled
 from ablate.reranker import Keep
 from ablate.retriever import Bm25, Dense, Hybrid
 from ablate.tokens import Words
@@ -288,3 +288,8 @@ def test_what_one_query_gets_depends_on_no_other_query(retriever, statistics):
         assert [(hit.chunk.id, hit.score) for hit in alone(query).ranked] == [
             (hit.chunk.id, hit.score) for hit in before
         ]
+
+
+def test_a_component_sees_a_question_and_nothing_that_is_known_about_its_answer():
+    known = Query("q", "сколько?", frozenset({"user:anna"}), {"a": 1}, {"kind": "hard"}, False, "absent", critical=True)
+    assert unlabelled(known) == Query("q", "сколько?", frozenset({"user:anna"}), {"a": 1})

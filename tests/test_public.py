@@ -1,9 +1,8 @@
-"""Known figures on public collections, where they lie beside the project: the whole line against what others measured."""
+"""Known figures on public collections, where these lie beside the project: the whole line against what is known."""
 
 from pathlib import Path
 
 import pytest
-
 from cli import ablate, means, runs, workshop
 
 DATA = Path(__file__).parents[2] / "shared" / "data"

@@ -6,10 +6,10 @@ import shlex
 from pathlib import Path
 
 import pytest
+from cli import put, workshop
 
 from ablate import __main__
 from ablate.commands import run
-from cli import put, workshop
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -650,3 +650,8 @@ def test_the_order_of_the_corpus_decides_nothing():
     ranking = [whole(each) for each in CORPUS]
     shuffled = random.Random(0).sample(CORPUS, len(CORPUS))
     assert scored(truth, ranking, by_id(*shuffled)) == scored(truth, ranking, DOCUMENTS)
+
+
+def test_a_price_for_what_nothing_counts_is_refused_before_any_work():
+    with pytest.raises(ConfigError, match="cost.context_token: .* context_tokens"):
+        Scoring([1], 1.0, {"context_token": 0.1})

@@ -92,6 +92,19 @@ def settings(node: Mapping[str, Any]) -> Settings:
     return built
 
 
+def canonical(node: Any) -> Any:
+    """A checked config with every value in its field's type, so that "128" and 128, or 2 and 2.0, are one config."""
+    if isinstance(node, list):
+        return [canonical(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    values = {key: canonical(value) for key, value in node.items() if key != "_target_"}
+    if "_target_" not in node:
+        return values
+    kind = located(node["_target_"], "config")
+    return {"_target_": node["_target_"], **(typed(kind, values, "") if dataclasses.is_dataclass(kind) else values)}
+
+
 def build(node: Any, where: str) -> Any:
     """The object that a node describes; a node without `_target_` is plain data that may hold such objects."""
     if isinstance(node, list):

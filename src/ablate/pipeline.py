@@ -49,7 +49,8 @@ class Ready:
     depth: int
     indexes: dict[bytes, tuple[Search, npt.NDArray[np.intp]]] = field(default_factory=dict, repr=False)
 
-    def __call__(self, query: Query) -> Trace:
+    def __call__(self, asked: Query) -> Trace:
+        query = unlabelled(asked)
         watch = Stopwatch()
         known = self.access.indexed(query)
         allowed = self.access.allowed(query) & self.filter.allowed(query)
@@ -62,7 +63,7 @@ class Ready:
         context = self.line.packer(query, ranked, self.k, self.tokens)
         watch.lap("pack")
         pool = int(allowed[self.owners].sum())
-        return Trace(query, candidates, permitted, ranked, context, pool, int(allowed.sum()), watch.laps)
+        return Trace(asked, candidates, permitted, ranked, context, pool, int(allowed.sum()), watch.laps)
 
     def search(self, query: Query, known: Mask, allowed: Mask) -> Candidates:
         """The retriever's candidates among the allowed documents, by an index that knows only the `known` ones.
@@ -110,6 +111,11 @@ def ready(line: Line, dataset: Dataset, tokens: Any, k: int, depth: int) -> Read
     owners = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces])
     chunks = [chunk for piece in pieces for chunk in piece]
     return Ready(line, dataset, chunks, owners, access, filter, tokens, k, depth)
+
+
+def unlabelled(query: Query) -> Query:
+    """A query as it was asked: no component sees what is known about its answer."""
+    return Query(query.id, query.text, query.principals, query.filter, as_of=query.as_of, metadata=query.metadata)
 
 
 class Stopwatch:

@@ -17,7 +17,7 @@ from filelock import FileLock
 
 from ablate import archive, records, table
 from ablate.audit import Audit
-from ablate.config import Node, Settings, settings
+from ablate.config import Node, Settings, canonical, settings
 from ablate.errors import AblateError
 from ablate.evaluate import Evaluation, evaluate
 from ablate.identity import fingerprints, run_name, study_name
@@ -83,6 +83,7 @@ def run(plan: Plan, place: Workspace) -> Outcome:
             if not record.finished:
                 return Outcome(made, f"{record.variant} failed: {record.error}", 1)
     except AblateError as error:
+        log.error("%s: %s", plan.variant or "baseline", error)
         return Outcome(made, str(error), 2)
     except Exception as error:
         log.error("%s", traceback.format_exc())
@@ -102,14 +103,17 @@ def runs(plan: Plan, place: Workspace) -> Iterator[RunRecord]:
 
 def sides(plan: Plan, dataset: Dataset) -> list[Side]:
     """The baseline and, where the plan has one, the variant."""
-    prints = fingerprints(dataset, plan.baseline, plan.baseline)
+    shared, config = canonical(plan.baseline), canonical(plan.config)
+    prints = fingerprints(dataset, shared, shared)
     study = study_name(dataset, prints)
-    base = Side("baseline", None, plan.baseline, settings(plan.baseline), {}, plan.shared, study, prints)
+    base = Side("baseline", None, shared, settings(shared), {}, plan.shared, study, prints)
     if plan.variant is None:
         return [base]
-    prints = fingerprints(dataset, plan.config, plan.baseline)
-    config = settings(plan.config)
-    return [base, Side(plan.variant, plan.component, plan.config, config, plan.changes, plan.overrides, study, prints)]
+    prints = fingerprints(dataset, config, shared)
+    return [
+        base,
+        Side(plan.variant, plan.component, config, settings(config), plan.changes, plan.overrides, study, prints),
+    ]
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,6 @@ class Session:
 
     dataset: Dataset
     place: Workspace
-    lines: dict[str, Ready] = field(default_factory=dict)
 
     def record(self, side: Side, together: Sequence[Side], baseline: RunRecord | None) -> RunRecord:
         """The record of `side`, made now unless an equal one is there; `together` are timed in turn, baseline first."""
@@ -128,7 +131,7 @@ class Session:
             known = recorded(side, self.place, baseline)
             if known is not None:
                 log.info("%s: already %s as %s", side.variant, "recorded" if known.finished else "failed", known.id)
-                return known
+                return known if known.tracking else self.tracked(known, side, baseline)
             return self.made(side, together, baseline, unused(folder, side.run))
 
     def made(self, side: Side, together: Sequence[Side], baseline: RunRecord | None, folder: Path) -> RunRecord:
@@ -156,16 +159,19 @@ class Session:
             return evaluation, side.settings.latency(chosen, self.dataset.queries, side.settings.seed)
 
     def ready(self, side: Side) -> Ready:
-        """The side's line over the corpus, its model work kept in `indexes/`."""
-        if side.run not in self.lines:
+        """The side's line over the corpus, its model work kept in `indexes/`; a sweep's jobs share their baseline's."""
+        key = side.variant, side.run, id(self.dataset), str(self.place.root)
+        if key not in LINES:
+            for other in [known for known in LINES if known[0] == side.variant or known[0] != "baseline"]:
+                del LINES[other]  # a corpus is large
             chosen, indexes = side.settings, self.place.indexes
             line = replace(
                 chosen.line,
                 embedder=stored(chosen.embedder, indexes, [query.text for query in self.dataset.queries]),
                 reranker=stored(chosen.reranker, indexes),
             )
-            self.lines[side.run] = ready(line, self.dataset, chosen.tokens, chosen.k, chosen.depth)
-        return self.lines[side.run]
+            LINES[key] = ready(line, self.dataset, chosen.tokens, chosen.k, chosen.depth)
+        return LINES[key]
 
     def tracked(self, record: RunRecord, side: Side, baseline: RunRecord | None) -> RunRecord:
         """The record, its comparison beside it, sent to the tracker; a tracker that is away costs a warning only."""
@@ -187,6 +193,7 @@ def recorded(side: Side, place: Workspace, baseline: RunRecord | None) -> RunRec
         record
         for record in records.find(place, side.study)
         if (record.finished or record.facts.get("sweep") == sweep)
+        and record.variant == side.variant
         and all(record.fingerprints.get(name) == side.fingerprints[name] for name in ("config", "code"))
         and record.baseline == (baseline.id if baseline else None)
         and (record.latency or not side.settings.latency.measured)
@@ -222,6 +229,7 @@ def about(side: Side, dataset: str, name: str, baseline: RunRecord | None) -> No
     }
 
 
+LINES: dict[tuple[str, str, int, str], Ready] = {}
 READ: dict[str, tuple[Stamp, Dataset]] = {}
 
 
@@ -238,8 +246,9 @@ def read(folder: Any) -> Dataset:
 
 
 def stamp(folder: str) -> Stamp:
-    """What changes when a file below `folder` does: names, times and sizes."""
-    return [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(Path(folder).rglob("*"))]
+    """What changes when a file of a dataset does: names, times and sizes."""
+    paths = sorted([*Path(folder).glob("*"), *Path(folder).glob("qrels/*")])
+    return [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in paths]
 
 
 def show(outcomes: Sequence[Outcome], jobs: int, place: Workspace) -> int:
@@ -251,10 +260,10 @@ def show(outcomes: Sequence[Outcome], jobs: int, place: Workspace) -> int:
         sys.stdout.write(table.compare(list(study.values())).text() + "\n")
     sys.stdout.flush()
     failures = [outcome for outcome in outcomes if outcome.code]
-    for error in dict.fromkeys(failure.error for failure in failures):
-        sys.stderr.write(f"ablate: {error}\n")
+    if jobs > 1:  # a single job has told its failure already
+        for error in dict.fromkeys(failure.error for failure in failures):
+            sys.stderr.write(f"ablate: {error}\n")
     if len(outcomes) < jobs:
         sys.stderr.write(f"ablate: {jobs - len(outcomes)} of {jobs} jobs left no result; run the command again\n")
-    if jobs == 1 and failures:
-        return failures[0].code
-    return int(bool(failures) or len(outcomes) < jobs)
+    codes = {failure.code for failure in failures} | ({1} if len(outcomes) < jobs else set())
+    return min(codes) if len(failures) == jobs else int(bool(codes))

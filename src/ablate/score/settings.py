@@ -8,6 +8,9 @@ from typing import Any
 
 from ablate.errors import ConfigError
 
+SPENT = ("context_tokens", "queries", "rerank_pairs")
+"""What a query spends and `cost` may price: tokens handed over, the query itself, pairs scored by a reranker."""
+
 
 @dataclass(frozen=True)
 class Scoring:
@@ -37,6 +40,11 @@ class Scoring:
                 "for whole units"
             )
         for name, price in self.cost.items():
+            if name not in SPENT:
+                raise ConfigError(
+                    f"cost.{name}: found a price for what no stage counts, expected some of {', '.join(SPENT)}; "
+                    "remove it or spell it so"
+                )
             if not _number(price) or price < 0:
                 raise ConfigError(
                     f"cost.{name}: found {price!r}, expected the price of one as a number from 0; remove what is free"
