@@ -125,7 +125,7 @@ def test_what_does_not_apply_is_never_zero_and_the_legend_says_why(place):
     }
     page = table.compare([runs.build(place, values=values)]).markdown()
     assert column(page, "ndcg at 5", "baseline") == "n/a"
-    assert column(page, "p50 ms", "baseline") == "n/a"
+    assert column(page, "p50/p95 ms", "baseline") == "n/a"
     legend = {line.split(":")[0]: line for line in page.splitlines() if line.startswith("- ")}
     assert "n/a: applies to no query of this ground truth" in legend["- ndcg at 5"]
     assert "n/a: was not measured" in legend["- p50 ms"]
@@ -171,9 +171,9 @@ def test_a_plain_folder_of_documents_leads_with_document_measures(place):
 
 
 def test_evidence_of_whole_documents_is_called_an_upper_bound(place):
-    config = {"dataset": {"evidence": "any"}}
-    page = table.compare([runs.build(place, values=ONE, config=config)]).markdown()
-    assert "coverage and sufficient are upper bounds" in page
+    cohorts = {query: {"granularity": "document"} for query in ONE}
+    page = table.compare([runs.build(place, values=ONE, cohorts=cohorts)]).markdown()
+    assert f"{len(ONE)} queries rest on whole documents" in page
     assert "doc ndcg at 10" in headings(page)
     assert "ndcg at 5" not in headings(page)
 

@@ -16,7 +16,7 @@ from ablate.score import Exposure, Scoring, of_trace, summarise, whole
 from ablate.score.chunking import chunking
 from ablate.score.ingestion import ingestion
 from ablate.score.latency import latency, paired
-from ablate.types import Document, Query, Trace
+from ablate.types import Document, Query, Trace, Truth
 
 log = logging.getLogger(__name__)
 
@@ -46,13 +46,14 @@ def evaluate(ready: Ready, audit: Audit, scoring: Scoring) -> Evaluation:
     scoring = replace(scoring, cutoffs=sorted({*scoring.cutoffs, ready.k, ready.depth}))
     documents = {document.id: document for document in dataset.documents}
     inspect = Inspector(ready, audit)
+    queries = [marked(query, dataset.truths[query.id]) for query in dataset.queries]
     traces, values = [], {}
-    for query in followed(dataset.queries):
+    for query in followed(queries):
         trace = ready(query)
         traces.append(trace)
         truth, exposure = dataset.truths[query.id], inspect(trace)
         values[query.id] = of_trace(truth, trace, documents, exposure, scoring, spent(ready, trace))
-    measures = summarise(dataset.queries, values) | corpus_measures(ready, audit, documents, scoring)
+    measures = summarise(queries, values) | corpus_measures(ready, audit, documents, scoring)
     return Evaluation(
         [chunk.id for chunk in ready.chunks],
         models(ready),
@@ -62,6 +63,11 @@ def evaluate(ready: Ready, audit: Audit, scoring: Scoring) -> Evaluation:
         measures,
         counts(ready, traces),
     )
+
+
+def marked(query: Query, truth: Truth) -> Query:
+    """The query, in the cohort `granularity=document` if whole documents are among its evidence."""
+    return replace(query, cohorts={**query.cohorts, "granularity": "document"}) if truth.by_document else query
 
 
 @dataclass(frozen=True)

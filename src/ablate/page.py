@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-HEADING = 8
-"""Columns of a terminal that a heading may take before it is wrapped."""
+HEADINGS = (20, 12, 8)
+"""Columns of a terminal that a heading may take before it is wrapped, tried in turn until a table fits."""
 
 LIMITS = ((40, 40), (28, 28), (28, 11), (20, 11), (17, 11), (14, 11), (10, 10))
 """Widths of the first column of words and of the others, tried in turn until a table fits: names stay whole longest."""
@@ -71,10 +71,13 @@ class Terminal:
         grid = [[clean(cell) for cell in row] for row in (headings, *rows)]
         widths = [max(map(wcswidth, column)) for column in zip(*grid[1:], strict=True)]
         drawn = ""
-        for first, other in LIMITS:
+        for heading, (first, other) in [
+            *((wide, LIMITS[0]) for wide in HEADINGS),
+            *((HEADINGS[-1], x) for x in LIMITS),
+        ]:
             limits = {number: other if number else first for number in words}
             most = [min(limits.get(number, width), width) for number, width in enumerate(widths)]
-            drawn = _drawn(grid, [max(width, HEADING) for width in most], words)
+            drawn = _drawn(grid, [max(width, heading) for width in most], words)
             if max(map(wcswidth, drawn.splitlines())) <= self.width:
                 break
         return drawn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,7 @@ SUFFICIENT, COVERAGE, COMPLETION = "context/sufficient", "context/coverage", "re
 DOCUMENT_NDCG, DOCUMENT_RECALL = "doc/ndcg_at_10", "doc/recall_at_10"
 TOKENS, VIOLATIONS, EXPOSED = "context/tokens", "acl/violations", "acl/exposure"
 P50, P95, P50_BEFORE = "latency/total_p50", "latency/total_p95", "latency/baseline_p50"
+RATIO = "latency/log_ratio"
 
 SAME = ("corpus", "ground_truth", "scoring")
 """Fingerprints that runs must share before their numbers may stand side by side."""
@@ -343,8 +345,8 @@ def remarks(label: str, record: RunRecord, baseline: RunRecord | None) -> Iterat
         yield "access was not checked: no document carries an ACL"
     elif not sum(record.values(EXPOSED).values()):
         yield "no query was exposed: without a forbidden chunk within depth, 0 access violations show nothing"
-    if headline(record) == SUFFICIENT and by_document(record):
-        yield "evidence is whole documents, any chunk of which counts: coverage and sufficient are upper bounds"
+    if headline(record) == SUFFICIENT and (whole := whole_documents(record)):
+        yield f"{whole} queries rest on whole documents, any chunk of which counts: their coverage is an upper bound"
     if baseline is None:
         return
     if record.fingerprints.get("code") != baseline.fingerprints.get("code"):
@@ -390,16 +392,24 @@ def columns(lead: RunRecord) -> list[Column]:
     return [
         *first,
         plain("tokens", TOKENS, "{:.0f}".format),
-        plain("p50 ms", P50, milliseconds),
-        plain("p95 ms", P95, milliseconds),
+        Column(
+            "p50/p95 ms",
+            (P50, P95),
+            lambda record, _: speed(record),
+            ("x: median ratio to the baseline, timed in turn",),
+        ),
         Column("access violations", (VIOLATIONS, EXPOSED), lambda record, _: violations(record)),
     ]
 
 
 def by_document(record: RunRecord) -> bool:
     """Whether all evidence is whole documents, which any of their chunks supports."""
-    declared = record.config.get("dataset", {}).get("evidence") in ("any", "all")
-    return declared or all("granularity=document" in labels(record.queries[query]) for query in record.values(COVERAGE))
+    return whole_documents(record) == len(record.values(COVERAGE))
+
+
+def whole_documents(record: RunRecord) -> int:
+    """How many queries rest on whole documents."""
+    return sum("granularity=document" in labels(record.queries[query]) for query in record.values(COVERAGE))
 
 
 def differing(heading: str, measure: str) -> Column:
@@ -435,6 +445,16 @@ def violations(record: RunRecord) -> str:
         return "not checked"
     documents = round(sum(found.values()))
     return f"0 of {exposed} exposed" if exposed and not documents else f"{documents}, {exposed or 'none'} exposed"
+
+
+def speed(record: RunRecord) -> str:
+    """Median and p95 latency and, for a variant, how many times its baseline's, both having been timed in turn."""
+    if not record.finished or record.mean(P50) is None:
+        return figure(record, P50)
+    value = f"{figure(record, P50, milliseconds)}/{figure(record, P95, milliseconds)}"
+    ratio = record.mean(RATIO)
+    times = math.exp(ratio) if ratio is not None else None
+    return value if times is None else f"{value} x{times:.1f}" if times >= 0.05 else f"{value} <x0.1"
 
 
 def summary(pair: Paired) -> dict[str, float]:
