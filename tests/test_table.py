@@ -128,7 +128,7 @@ def test_what_does_not_apply_is_never_zero_and_the_legend_says_why(place):
     assert column(page, "p50/p95 ms", "baseline") == "n/a"
     legend = {line.split(":")[0]: line for line in page.splitlines() if line.startswith("- ")}
     assert "n/a: applies to no query of this ground truth" in legend["- ndcg at 5"]
-    assert "n/a: was not measured" in legend["- p50 ms"]
+    assert "n/a: was not measured" in legend["- p50/p95 ms"]
 
 
 def test_the_legend_says_over_how_many_queries_a_partial_measure_was_averaged(place):
