@@ -57,7 +57,7 @@ REFUSED = {
     "+variant=null": "must be a string or a list. Got NoneType",
     "-m +variant=bm25,null": "must be a string or a list. Got NoneType",
     "+variant=bm25 +variant=hybrid": "Multiple values for variant",
-    "+variant=[bm25,hybrid]": "expected the name of one variant.*-m '.variant=a,b'.*ablate interact a b",
+    "+variant=[bm25,hybrid]": "expected the name of one variant.*-m '.variant=a,b'",
     "+variant=bm25,hybrid": "To sweep over it, add --multirun",
     "+variant@chunker=bm25": "In 'variant/bm25': Could not override",
     "+variant=reranker reranker=keep": "variant reranker: found no difference from its baseline",

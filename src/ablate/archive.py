@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import yaml
@@ -13,13 +13,10 @@ import yaml
 from ablate.config import Node
 from ablate.environment import environment
 from ablate.evaluate import Evaluation, timed
-from ablate.identity import digest
+from ablate.identity import Side, digest
 from ablate.latency import Timing
 from ablate.score import to_json
 from ablate.types import Chunk, Trace
-
-if TYPE_CHECKING:
-    from ablate.study import Side
 
 Files = dict[str, Any]
 
@@ -95,12 +92,12 @@ def row(trace: Trace, evaluation: Evaluation) -> Node:
 def ranked(trace: Trace) -> Node:
     return {
         "query_id": trace.query.id,
-        "hits": [place(hit.chunk) | {"score": hit.score} for hit in trace.ranked],
-        "context": [place(chunk) for chunk in trace.context.passages],
+        "hits": [located(hit.chunk) | {"score": hit.score} for hit in trace.ranked],
+        "context": [located(chunk) for chunk in trace.context.passages],
     }
 
 
-def place(chunk: Chunk) -> Node:
+def located(chunk: Chunk) -> Node:
     return {"doc_id": chunk.document.id, "start": chunk.start, "end": chunk.end}
 
 

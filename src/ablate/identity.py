@@ -6,19 +6,54 @@ import functools
 import hashlib
 import inspect
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from ablate.config import STAGES, Node, located
+from ablate.config import STAGES, Node, Settings, canonical, located, settings
 from ablate.types import Dataset
+from ablate.variant import Changes, Plan
 
 MOVING = (*STAGES, "tokens", "k", "depth")
 """The keys of a config that move a ranking or a context; where data lie, timing and tracking do not."""
 
 LIBRARIES = ("bm25s", "faiss-cpu", "numpy", "onnxruntime", "PyStemmer", "regex", "sentence-transformers", "torch",
              "transformers")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Side:
+    """One run to be made: the baseline, or a variant with what it changes."""
+
+    variant: str
+    component: str | None
+    config: Node
+    settings: Settings
+    changes: Changes
+    overrides: Sequence[str]
+    study: str
+    fingerprints: Mapping[str, str]
+
+    @property
+    def run(self) -> str:
+        return run_name(self.variant, self.study, self.fingerprints)
+
+
+def sides(plan: Plan, dataset: Dataset) -> list[Side]:
+    """The baseline and, where the plan has one, the variant."""
+    shared, config = canonical(plan.baseline), canonical(plan.config)
+    prints = fingerprints(dataset, shared, shared)
+    study = study_name(dataset, prints)
+    base = Side("baseline", None, shared, settings(shared), {}, plan.shared, study, prints)
+    if plan.variant is None:
+        return [base]
+    prints = fingerprints(dataset, config, shared)
+    return [
+        base,
+        Side(plan.variant, plan.component, config, settings(config), plan.changes, plan.overrides, study, prints),
+    ]
 
 
 def fingerprints(dataset: Dataset, config: Node, baseline: Node) -> dict[str, str]:

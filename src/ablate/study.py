@@ -5,36 +5,37 @@ from __future__ import annotations
 import itertools
 import logging
 import os
-import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock
 
 from ablate import archive, records, table
 from ablate.audit import Audit
-from ablate.config import Node, Settings, canonical, settings
+from ablate.config import Node, settings
+from ablate.dataset.once import read_once
 from ablate.errors import AblateError
 from ablate.evaluate import Evaluation, evaluate
-from ablate.identity import fingerprints, run_name, study_name
+from ablate.identity import Side, sides
 from ablate.latency import Timing
 from ablate.pipeline import Ready, ready, views
 from ablate.records import RunRecord
 from ablate.store import live, stored
 from ablate.types import Dataset
-from ablate.variant import Changes, Plan
+from ablate.variant import Plan
 from ablate.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
-Stamp = list[tuple[str, int, int]]
-
 SWEEP = "ABLATE_SWEEP"
 """The environment variable that names one command to all its jobs, whatever process they run in."""
+
+
+LINES: dict[tuple[str, str, int, str], Ready] = {}
+"""Lines made ready: the baseline's, for all jobs of a sweep, and the last variant's; by side, dataset and workspace."""
 
 
 @dataclass(frozen=True)
@@ -46,30 +47,12 @@ class Outcome:
     code: int = 0
 
 
-@dataclass(frozen=True)
-class Side:
-    """One run to be made: the baseline, or a variant with what it changes."""
-
-    variant: str
-    component: str | None
-    config: Node
-    settings: Settings
-    changes: Changes
-    overrides: Sequence[str]
-    study: str
-    fingerprints: Mapping[str, str]
-
-    @property
-    def run(self) -> str:
-        return run_name(self.variant, self.study, self.fingerprints)
-
-
 def check(plans: Iterable[Plan]) -> None:
     """Read every dataset, and ask every component for its mistakes, before any work starts."""
     for plan in plans:
         for node in (plan.baseline, plan.config):
             chosen = settings(node)
-            dataset = read(chosen.dataset)
+            dataset = read_once(chosen.dataset)
             _, filter = views(chosen.line, dataset)
             filter.check(dataset.queries)
 
@@ -93,27 +76,12 @@ def run(plan: Plan, place: Workspace) -> Outcome:
 
 def runs(plan: Plan, place: Workspace) -> Iterator[RunRecord]:
     """The baseline's record and then the variant's, each made if it is not recorded yet."""
-    session = Session(read(settings(plan.baseline).dataset), place)
+    session = Session(read_once(settings(plan.baseline).dataset), place)
     base, *variants = sides(plan, session.dataset)
     baseline = session.record(base, [base], None)
     yield baseline
     for side in variants:
         yield session.record(side, [base, side], baseline)
-
-
-def sides(plan: Plan, dataset: Dataset) -> list[Side]:
-    """The baseline and, where the plan has one, the variant."""
-    shared, config = canonical(plan.baseline), canonical(plan.config)
-    prints = fingerprints(dataset, shared, shared)
-    study = study_name(dataset, prints)
-    base = Side("baseline", None, shared, settings(shared), {}, plan.shared, study, prints)
-    if plan.variant is None:
-        return [base]
-    prints = fingerprints(dataset, config, shared)
-    return [
-        base,
-        Side(plan.variant, plan.component, config, settings(config), plan.changes, plan.overrides, study, prints),
-    ]
 
 
 @dataclass(frozen=True)
@@ -131,7 +99,7 @@ class Session:
             known = recorded(side, self.place, baseline)
             if known is not None:
                 log.info("%s: already %s as %s", side.variant, "recorded" if known.finished else "failed", known.id)
-                return known if known.tracking else self.tracked(known, side, baseline)
+                return self.tracked(known, side, baseline)
             return self.made(side, together, baseline, unused(folder, side.run))
 
     def made(self, side: Side, together: Sequence[Side], baseline: RunRecord | None, folder: Path) -> RunRecord:
@@ -227,43 +195,3 @@ def about(side: Side, dataset: str, name: str, baseline: RunRecord | None) -> No
         "fingerprints": dict(side.fingerprints),
         "latency": side.settings.latency.measured,
     }
-
-
-LINES: dict[tuple[str, str, int, str], Ready] = {}
-READ: dict[str, tuple[Stamp, Dataset]] = {}
-
-
-def read(folder: Any) -> Dataset:
-    """The dataset that a config names, read again only if a file of its folder has changed meanwhile."""
-    key = repr(folder)
-    if key not in READ or READ[key][0] != stamp(READ[key][1].folder):
-        dataset: Dataset = folder.read()
-        for warning in dataset.warnings:
-            log.warning("%s", warning)
-        READ.clear()  # one is enough, and a corpus is large
-        READ[key] = stamp(dataset.folder), dataset
-    return READ[key][1]
-
-
-def stamp(folder: str) -> Stamp:
-    """What changes when a file of a dataset does: names, times and sizes."""
-    paths = sorted([*Path(folder).glob("*"), *Path(folder).glob("qrels/*")])
-    return [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in paths]
-
-
-def show(outcomes: Sequence[Outcome], jobs: int, place: Workspace) -> int:
-    """Print the table of every study that was touched, then what failed; the exit code of the whole command."""
-    found: dict[str, dict[Path, RunRecord]] = {}
-    for path in (Path(name) for outcome in outcomes for name in outcome.runs):
-        found.setdefault(path.parent.name, {})[path] = records.read(path)
-    for study in found.values():
-        sys.stdout.write(table.compare(list(study.values())).text() + "\n")
-    sys.stdout.flush()
-    failures = [outcome for outcome in outcomes if outcome.code]
-    if jobs > 1:  # a single job has told its failure already
-        for error in dict.fromkeys(failure.error for failure in failures):
-            sys.stderr.write(f"ablate: {error}\n")
-    if len(outcomes) < jobs:
-        sys.stderr.write(f"ablate: {jobs - len(outcomes)} of {jobs} jobs left no result; run the command again\n")
-    codes = {failure.code for failure in failures} | ({1} if len(outcomes) < jobs else set())
-    return min(codes) if len(failures) == jobs else int(bool(codes))

@@ -76,7 +76,7 @@ def variant_name(named: Sequence[Override]) -> str:
     if not isinstance(value, str):
         raise ConfigError(
             f"variant: found {named[0].input_line!r}, expected the name of one variant; run several one after another "
-            "with -m '+variant=a,b', or study two at once with: python -m ablate interact a b"
+            "with -m '+variant=a,b'"
         )
     if value == "baseline":
         raise ConfigError(

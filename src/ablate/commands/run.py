@@ -13,7 +13,7 @@ import signal
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,10 +32,12 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
+from ablate import records, table
 from ablate.conf import conf, names, options
 from ablate.config import settings
 from ablate.errors import ConfigError
-from ablate.study import SWEEP, Outcome, check, run, show
+from ablate.records import RunRecord
+from ablate.study import SWEEP, Outcome, check, run
 from ablate.variant import Plan, composition, plan
 from ablate.workspace import workspace
 
@@ -60,7 +62,7 @@ def main(argv: list[str]) -> int:
             launch([*flags, *args.overrides, f"hydra.run.dir={folder}", f"hydra.sweep.dir={folder}"])
             found = sorted(Path(scratch).rglob(OUTCOME), key=lambda path: (len(path.parent.name), path.parent.name))
             outcomes = [Outcome(**json.loads(path.read_text(encoding="utf-8"))) for path in found]
-        return show(outcomes, len(plans), place)
+        return show(outcomes, len(plans))
 
 
 def job(cfg: DictConfig) -> None:
@@ -72,6 +74,23 @@ def job(cfg: DictConfig) -> None:
         folder = Path(now.runtime.output_dir)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / OUTCOME).write_text(json.dumps(vars(outcome), ensure_ascii=False), encoding="utf-8")
+
+
+def show(outcomes: Sequence[Outcome], jobs: int) -> int:
+    """Print the table of every study that was touched, then what failed; the exit code of the whole command."""
+    found: dict[str, dict[Path, RunRecord]] = {}
+    for path in (Path(name) for outcome in outcomes for name in outcome.runs):
+        found.setdefault(path.parent.name, {})[path] = records.read(path)
+    for study in found.values():
+        print(table.compare(list(study.values())).text())
+    failures = [outcome for outcome in outcomes if outcome.code]
+    if jobs > 1:  # a single job has told its failure already
+        for error in dict.fromkeys(failure.error for failure in failures):
+            print(f"ablate: {error}", file=sys.stderr)
+    if len(outcomes) < jobs:
+        print(f"ablate: {jobs - len(outcomes)} of {jobs} jobs left no result; run the command again", file=sys.stderr)
+    codes = {failure.code for failure in failures} | ({1} if len(outcomes) < jobs else set())
+    return min(codes) if len(failures) == jobs else int(bool(codes))
 
 
 def words(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
