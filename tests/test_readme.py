@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from cli import put, workshop
+from cli import ablate, put, workshop
 
 from ablate import __main__
 from ablate.commands import run
@@ -84,3 +84,15 @@ def test_the_files_shown_are_read(tmp_path):
     put(tmp_path, {name: json.dumps(row, ensure_ascii=False) + "\n" for name, row in rows.items()})
     dataset = Folder(str(tmp_path), "test", "none", 1, "nobody", True).read()
     assert len(dataset.truths["q1"].alternatives) == 1
+
+
+@pytest.mark.slow
+def test_the_table_of_results_is_what_the_demo_gives(tmp_path, monkeypatch):
+    workshop(tmp_path, monkeypatch)
+    rows = dict(re.findall(r"^\| (\w+) \| (0\.\d{3}(?: [+-]\d\.\d{3})?) \|", README, re.MULTILINE))
+    names = [name for name in rows if name not in ("baseline", "reranker", "chunking_small")]  # these read for minutes
+    assert len(names) >= 4
+    said = ablate("-m", f"+variant={','.join(names)}", "latency=off", "tracking=off")
+    assert said.code == 0, said.err
+    for name in ["baseline", *names]:
+        assert re.search(rf"^{name} +{re.escape(rows[name])} ", said.out, re.MULTILINE), name
