@@ -50,11 +50,9 @@ def test_names_are_taken_as_written():
     assert readable([document("d", ["user:Anna"])], ["user:anna", "user:ann"]) == []
 
 
-def test_a_corpus_without_acls_is_public_and_not_checked():
+def test_a_corpus_without_acls_is_public():
     documents = [Document("a", "1"), Document("b", "2")]
     assert readable(documents, []) == ["a", "b"]
-    assert not Prefilter("readable").over(documents, {}, "nobody").checked
-    assert Off().over([document("d")], {}, "nobody").checked
 
 
 def test_one_acl_hides_the_documents_that_have_none_unless_they_default_to_public():

@@ -108,6 +108,7 @@ def test_a_folder_without_groups_or_with_blank_lines_and_a_mark_is_read(tmp_path
     (tmp_path / "corpus.jsonl").write_bytes(text.encode())
     audit = Audit.read(tmp_path, "public")
     assert (audit.documents, audit.denied([])) == (2, {"a"})
+    assert audit.texts == {"a": "x", "b": "\u2028"}
 
 
 @pytest.mark.parametrize(
@@ -116,14 +117,15 @@ def test_a_folder_without_groups_or_with_blank_lines_and_a_mark_is_read(tmp_path
         ("{", "found no JSON"),
         ("[]", "found no _id"),
         ('{"_id": 7}', "found no _id"),
+        ('{"_id": "a", "text": 7}', "found text 7"),
         ('{"_id": "a", "acl": []}', r"found acl \[\]"),
         ('{"_id": "a", "acl": {"allow": "public"}}', "found allow 'public'"),
         ('{"_id": "a", "acl": {"deny": [1]}}', r"found deny \[1\]"),
     ],
 )
 def test_an_acl_that_cannot_be_read_is_an_error_that_names_the_line(tmp_path, line, words):
-    (tmp_path / "corpus.jsonl").write_text(f'{{"_id": "ok"}}\n{line}\n', encoding="utf-8")
-    with pytest.raises(AuditError, match=rf"corpus\.jsonl, line 2: {words}"):
+    (tmp_path / "corpus.jsonl").write_text(f'{{"_id": "ok", "text": ""}}\n{line}\n', encoding="utf-8")
+    with pytest.raises(AuditError, match=rf"^corpus\.jsonl:2: {words}"):
         Audit.read(tmp_path, "nobody")
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
+from pathlib import Path
 
 import pytest
 import runs
 
+import ablate
 from ablate import records
+from ablate.__main__ import commands
 from ablate.commands import compare
 from ablate.errors import NotComparable
 from ablate.records import RunNotFound
@@ -74,7 +79,9 @@ def test_json_has_null_for_what_does_not_apply(place, capsys):
 def test_what_cannot_be_compared_is_refused(place):
     runs.build(place, run="one", values={"q": runs.evidence(1, 1)}, fingerprints={"corpus": "a"})
     runs.build(place, run="two", values={"q": runs.evidence(1, 1)}, fingerprints={"corpus": "b"})
-    with pytest.raises(NotComparable, match="rescore"):
+    with pytest.raises(
+        NotComparable, match="run both on one version of the dataset and with one set of scoring settings"
+    ):
         compare.main(["one", "two"])
     with pytest.raises(RunNotFound, match="run 'three'"):
         compare.main(["three"])
@@ -90,3 +97,11 @@ def test_a_study_and_runs_together_are_refused(place, capsys):
 def test_a_fresh_clone_is_told_how_to_make_the_first_run(place):
     with pytest.raises(RunNotFound, match="`python -m ablate` makes the first"):
         compare.main([])
+
+
+def test_every_command_that_a_message_names_exists():
+    sources = [path.read_text(encoding="utf-8") for path in Path(ablate.__file__).parent.rglob("*.py")]
+    nodes = (node for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant))
+    texts = [node.value for node in nodes if isinstance(node.value, str)]
+    named = {word for text in texts for word in re.findall(r"python -m ablate ([a-z_]+)(?![\w.=])", text)}
+    assert {"compare", "sync"} <= named <= commands().keys()

@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as arrays
 from omegaconf import OmegaConf
 
 import ablate
+from ablate.config import build
 from ablate.embedder import SentenceTransformer, normalised
 from ablate.errors import AblateError, ConfigError
 
@@ -129,12 +130,18 @@ def test_a_tokenizer_without_padding_token_works(tmp_path):
 
 @pytest.mark.parametrize(("field", "value"), [("batch_size", 0), ("max_tokens", 0), ("max_tokens", -1)])
 def test_a_setting_below_one_is_refused(tiny, field, value):
-    with pytest.raises(ConfigError, match=rf"embedder\.{field}: {value} found, expected 1 or more"):
+    with pytest.raises(ConfigError, match=rf"^{field}: found {value}, expected 1 or more; raise it$"):
         replace(tiny, **{field: value})
 
 
+def test_a_setting_of_a_config_is_named_once():
+    node = {"_target_": "ablate.embedder.SentenceTransformer", **vars(SentenceTransformer("m", 32, None, "", ""))}
+    with pytest.raises(ConfigError, match=r"^embedder\.batch_size: found 0, expected 1 or more; raise it$"):
+        build({**node, "batch_size": 0}, "embedder")
+
+
 def test_weights_that_give_no_numbers_are_refused():
-    with pytest.raises(AblateError, match="embedder broken: a vector holds NaN or infinity"):
+    with pytest.raises(AblateError, match="embedder broken: found a vector with NaN or infinity"):
         normalised(np.array([[1.0, np.nan]], np.float32), "broken")
 
 

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from ablate.measures import CATALOGUE, HIGHER, LOWER, NEITHER, cohort, describe, family, slug, unslug
 from ablate.score import Exposure, Scoring, of_trace, summarise
 from ablate.score.chunking import chunking
-from ablate.score.curve import curve
 from ablate.score.ingestion import ingestion
 from ablate.score.latency import latency
-from ablate.tokens import Words
 from ablate.types import Candidates, Chunk, Context, Document, Query, Trace, Truth, Unit
 
 LEGAL = re.compile(r"[/\w.\- :]{1,250}")
@@ -31,9 +29,8 @@ def emitted():
     return {
         *summarise([query], {"q": values}),
         *chunking([chunk], np.array([False]), documents, [truth], 1.0),
-        *ingestion(1, documents, {"d": document.text}, {"d"}, [truth]),
+        *ingestion(1, {"d": document.text}, documents, {"d"}, [truth]),
         *latency({"total": [1.0], "rerank": [1.0]}),
-        *curve(truth, [chunk], documents, frozenset(), scoring, [500], Words()),
         "latency/log_ratio",
     }
 

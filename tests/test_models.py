@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ablate import models
-from ablate.errors import AblateError, ConfigError, ModelNotFound
+from ablate.errors import AblateError, ConfigError, ModelNotFound, first_line
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 MARCO = "cross-encoder/ms-marco-MiniLM-L-12-v2"
@@ -113,7 +113,7 @@ def test_the_revision_of_a_folder_moves_with_what_shapes_the_model(tmp_path, fil
 def test_a_folder_without_weights_is_refused(tmp_path):
     (tmp_path / "пусто").mkdir()
 
-    with pytest.raises(ModelNotFound, match=r"пусто: no weights found, expected a file \*\.safetensors or \*\.bin"):
+    with pytest.raises(ModelNotFound, match=r"пусто: found no weights, expected a file \*\.safetensors or \*\.bin;"):
         models.find(str(tmp_path / "пусто"), "torch")
 
 
@@ -169,6 +169,33 @@ def test_a_broken_folder_is_one_sentence(tmp_path):
         models.sentence_transformer(folder)
 
 
+def test_an_error_that_says_nothing_is_named():
+    with (
+        pytest.raises(ModelNotFound, match=r"^model folder сломано: found 'KeyError', expected"),
+        models._loading(Path("сломано")),
+    ):
+        raise KeyError
+
+    assert [first_line(error) for error in (KeyError(), OSError(" \n"), ValueError("раз\nдва"))] == [
+        "KeyError",
+        "OSError",
+        "раз",
+    ]
+
+
+def test_the_source_of_what_computes_is_part_of_its_hash(monkeypatch, tmp_path):
+    hashes = set()
+    for text in ("a", "b"):
+        for name in models.CODE:
+            (tmp_path / f"{name}.py").write_text(text if name == "dequantise" else "", encoding="utf-8")
+        monkeypatch.setattr(models, "__file__", str(tmp_path / "models.py"))
+        models.code.cache_clear()
+        hashes.add(models.code())
+    models.code.cache_clear()
+
+    assert len(hashes) == 2
+
+
 def test_loading_shows_nothing_and_leaves_the_settings_alone(tmp_path, capfd, caplog):
     from transformers.utils import logging as transformers_logging
 
@@ -196,7 +223,7 @@ def test_a_limit_beyond_the_models_positions_is_refused(tmp_path):
 
     assert models.token_limit(model, None, "embedder") == 64
     assert models.token_limit(model, 10, "embedder") == 10
-    with pytest.raises(ConfigError, match=r"embedder: max_tokens is 65, expected at most the model's 64 positions"):
+    with pytest.raises(ConfigError, match=r"^embedder\.max_tokens: found 65, expected at most .* 64 positions"):
         models.token_limit(model, 65, "embedder")
 
 

@@ -122,16 +122,16 @@ def test_runs_are_found_by_study_oldest_first(place):
 def test_a_run_is_found_by_its_id_its_beginning_or_its_mlflow_id(place):
     run = runs.build(place, run="ранжирование-1a2b3c")
     records.note(run.folder, "tracking.json", {"uri": "sqlite:///x", "experiment_id": "1", "run_id": "f" * 32})
-    assert records.by_id(place, "ранжирование-1a2b3c").id == run.id
-    assert records.by_id(place, "ранж").id == run.id
-    assert records.by_id(place, "f" * 32).id == run.id
+    assert records.named(records.find(place), "ранжирование-1a2b3c").id == run.id
+    assert records.named(records.find(place), "ранж").id == run.id
+    assert records.named(records.find(place), "f" * 32).id == run.id
     assert "tracking.json" not in [path.name for path in run.files]
 
 
 def test_a_whole_id_wins_over_a_longer_one_that_begins_with_it(place):
     runs.build(place, run="r-1")
     runs.build(place, run="r-1-2")
-    assert records.by_id(place, "r-1").id == "r-1"
+    assert records.named(records.find(place), "r-1").id == "r-1"
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_an_id_that_names_no_run_or_several_is_refused_with_what_is_near(place, 
     for variant in ("baseline", "reranker", "bm25"):
         runs.build(place, variant)
     with pytest.raises(RunNotFound, match=words):
-        records.by_id(place, wanted)
+        records.named(records.find(place), wanted)
 
 
 def test_an_unknown_study_is_refused_with_what_is_near(place):
@@ -157,19 +157,10 @@ def test_an_unknown_study_is_refused_with_what_is_near(place):
         records.of_study(place, "учеба")
 
 
-def test_a_failed_run_is_not_taken_for_a_finished_one(place):
+def test_a_failed_run_without_results_has_no_numbers(place):
     run = runs.build(place, "reranker", error="ValueError: x")
-    assert records.finished(place, run.study, run.id) is None
-    assert records.finished(place, run.study, "no-such") is None
     assert run.measures == {}
     assert run.queries == {}
-
-
-def test_an_untimed_run_does_not_stand_for_a_timed_one(place):
-    untimed, timed = runs.build(place, run="u"), runs.build(place, run="t", latency={"total_p50": 1.0})
-    assert records.finished(place, untimed.study, "u").id == "u"
-    assert records.finished(place, untimed.study, "u", timed=True) is None
-    assert records.finished(place, timed.study, "t", timed=True).id == "t"
 
 
 def test_a_variant_is_labelled_with_its_own_tuning_alone(place):
@@ -197,7 +188,7 @@ def test_an_unreadable_note_of_where_a_run_was_sent_does_not_hide_the_run(place)
     run = runs.build(place)
     (run.folder / "tracking.json").write_text("{")
     assert run.tracking == {}
-    assert records.by_id(place, run.id).id == run.id
+    assert records.named(records.find(place), run.id).id == run.id
 
 
 @pytest.mark.parametrize("name", ["metrics.json", "queries.jsonl", "config.yaml"])

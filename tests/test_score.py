@@ -14,18 +14,16 @@ from hypothesis import strategies as st
 
 from ablate.errors import ConfigError
 from ablate.measures import describe
-from ablate.score import Exposure, Scoring, from_json, of_ranking, of_trace, summarise, to_json
+from ablate.score import Exposure, Scoring, of_ranking, of_trace, summarise, to_json
 from ablate.score.acl import acl
 from ablate.score.chunking import chunking
 from ablate.score.context import context
 from ablate.score.cost import cost
-from ablate.score.curve import curve
 from ablate.score.doc import doc
 from ablate.score.evidence import lay_out
 from ablate.score.ingestion import ingestion
 from ablate.score.latency import latency, order_bounds, paired
 from ablate.score.retrieval import retrieval
-from ablate.tokens import Words
 from ablate.types import Candidates, Chunk, Context, Document, Hit, Judgment, Query, Span, Trace, Truth, Unit
 
 SCORING = Scoring(cutoffs=[1, 2, 3, 5], span_threshold=1.0, cost={})
@@ -419,27 +417,6 @@ def test_tokens_count_even_where_nothing_is_known_about_evidence():
     assert set(values.values()) == {None}
 
 
-def test_coverage_by_tokens_does_not_depend_on_the_size_of_chunks():
-    text = document("d", "Один два, три. Четыре пять шесть.")
-    truth = one_of([unit(text, "три")], [unit(text, "пять"), unit(text, "шесть")])
-    fine = [part(text, "Один два, три."), part(text, "Четыре пять шесть.")]
-    small, large = (
-        curve(truth, ranking, by_id(text), NOBODY_DENIED, SCORING, [3, 4, 8], Words())
-        for ranking in (fine, [whole(text)])
-    )
-    assert small == large
-    assert [small[f"retrieval/coverage_at_{budget}_tokens"] for budget in (3, 4, 8)] == [0.0, 1.0, 1.0]
-    assert small["retrieval/coverage_over_8_tokens"] == 5 / 8
-
-
-@given(TRUTHS, RANKINGS, st.integers(1, 30))
-def test_the_area_is_the_mean_of_the_coverage_at_every_budget(truth, ranking, budget):
-    found = curve(truth, ranking, DOCUMENTS, NOBODY_DENIED, SCORING, [*range(1, budget + 1)], Words())
-    at = [found[f"retrieval/coverage_at_{each}_tokens"] for each in range(1, budget + 1)]
-    area = found[f"retrieval/coverage_over_{budget}_tokens"]
-    assert area is None if not truth.alternatives else area == pytest.approx(math.fsum(at) / budget, abs=1e-12)
-
-
 A, B = document("a"), document("b")
 
 
@@ -459,8 +436,8 @@ def test_ingestion_says_what_was_lost_before_any_search():
     kept, lost, empty = document("k", "Срок 14 дней"), document("l"), document("e", " ")
     documents = by_id(kept, lost, empty)
     truths = [one_of([unit(kept, "14 дней")], [unit(lost)]), one_of([unit(kept, "Срок")])]
-    ingested = {"k": "Срок 15 дней", "l": "слово", "e": " "}
-    found = ingestion(4, documents, ingested, {"k"}, truths)
+    written = {"k": "Срок 15 дней", "l": "слово", "e": " "}
+    found = ingestion(4, written, documents, {"k"}, truths)
     assert found == {
         "ingestion/documents_expected": 4,
         "ingestion/documents_indexed": 1,
@@ -511,8 +488,6 @@ def test_the_effect_on_latency_is_the_median_log_ratio_of_pairs():
 def test_cost_is_what_is_spent_times_its_price_and_nothing_without_prices():
     assert cost({"context_tokens": 500, "rerank_pairs": 20}, {"context_tokens": 0.002}) == 1.0
     assert cost({"context_tokens": 500}, {}) is None
-    with pytest.raises(ConfigError, match=r"cost\.context_token: found a price for what no stage counts"):
-        cost({"context_tokens": 500}, {"context_token": 0.002})
 
 
 @pytest.mark.parametrize(
@@ -637,12 +612,11 @@ def test_cost_per_sufficient_query_is_missing_where_no_query_is_sufficient():
     assert both["cost/per_sufficient_query"]["mean"] == 6.0
 
 
-@given(st.sampled_from([math.inf, 3.0, None]))
-def test_never_and_not_applicable_survive_json(rank):
+@pytest.mark.parametrize(("rank", "stored"), [(math.inf, {"rank": None}), (3.0, {"rank": 3.0}), (None, {})])
+def test_never_and_not_applicable_differ_in_json(rank, stored):
+    kept = {f"retrieval/completion_{name}": value for name, value in stored.items()}
     values = {"retrieval/completion_rank": rank, "retrieval/mrr": None}
-    stored = to_json(values)
-    assert math.inf not in stored.values()
-    assert from_json(stored).get("retrieval/completion_rank") == rank
+    assert to_json(values) == {**kept, "retrieval/mrr": None}
 
 
 def test_the_order_of_the_corpus_decides_nothing():
@@ -653,5 +627,5 @@ def test_the_order_of_the_corpus_decides_nothing():
 
 
 def test_a_price_for_what_nothing_counts_is_refused_before_any_work():
-    with pytest.raises(ConfigError, match="cost.context_token: .* context_tokens"):
+    with pytest.raises(ConfigError, match=r"cost\.context_token: .* context_tokens"):
         Scoring([1], 1.0, {"context_token": 0.1})

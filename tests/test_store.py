@@ -16,10 +16,10 @@ import tiny_models
 from filelock import FileLock
 
 import ablate
-from ablate import shelf
+from ablate import models, shelf
 from ablate.embedder import SentenceTransformer
 from ablate.errors import AblateError
-from ablate.reranker import CrossEncoder, Keep, Pairwise
+from ablate.reranker import CrossEncoder, Keep, OnnxCrossEncoder, Pairwise
 from ablate.shelf import Shelf, shelves
 from ablate.store import StoredEmbedder, StoredReranker, live, stored
 from ablate.types import Chunk, Document, Hit, Query
@@ -131,6 +131,26 @@ def test_a_query_is_not_taken_for_a_document_of_the_same_text(folder):
     kept = stored(Stub(), folder)
 
     assert np.array_equal(kept.documents(TEXTS), -kept.queries(TEXTS))
+
+
+def test_other_code_has_a_file_of_its_own(folder, tmp_path, monkeypatch):
+    made = [
+        SentenceTransformer(str(tiny_models.embedder(tmp_path / "модель")), 32, None, "", ""),
+        CrossEncoder(str(tiny_models.cross_encoder(tmp_path / "пары")), 3, None),
+        OnnxCrossEncoder(str(onnx_folder(tmp_path / "onnx")), 3, 64),
+    ]
+    names = []
+    for code in ("старый", "новый"):
+        monkeypatch.setattr(models, "code", lambda code=code: code)
+        names += [stored(each, folder)._shelf("x").path.name for each in made]
+
+    assert len(set(names)) == 6
+
+
+def onnx_folder(path):
+    path.mkdir()
+    (path / "model.onnx").write_bytes(b"weights")
+    return path
 
 
 def test_another_revision_has_a_file_of_its_own(folder):
@@ -259,7 +279,7 @@ def test_a_file_that_cannot_be_used_is_one_sentence(folder):
     path = file_of(folder)
     path.unlink()
     path.mkdir()
-    with pytest.raises(AblateError, match=r"unable to open database file, expected a file that can be read"):
+    with pytest.raises(AblateError, match=r"found 'unable to open database file', expected a file that can be read"):
         stored(Stub(), folder).documents(TEXTS)
 
 
@@ -269,7 +289,7 @@ def test_what_is_no_database_is_listed_without_revision_and_fails_its_check(fold
 
     (found,) = shelves(folder)
     assert found.revision == ""
-    with pytest.raises(AblateError, match="file is not a database, expected a database, remove the file"):
+    with pytest.raises(AblateError, match="found 'file is not a database', expected a database; remove the file"):
         found.check()
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcswidth
 
-from ablate import table
+from ablate import comparison, table
 from ablate.errors import NotComparable
 from ablate.page import Markdown, Terminal, clean, escaped, milliseconds, signed
 from ablate.workspace import Workspace
@@ -56,9 +56,9 @@ def test_a_difference_is_the_mean_over_the_queries_that_both_sides_have(place):
     variant = runs.build(
         place, "reranker", {"b": runs.evidence(1, 1), "c": runs.evidence(0, 0)}, baseline=baseline
     )  # fmt: skip
-    pair = table.paired(baseline, variant, "context/sufficient")
+    pair = comparison.paired(baseline, variant, "context/sufficient")
     assert (pair.difference, pair.n, pair.higher, pair.lower) == (0.0, 1, 0, 0)
-    assert table.paired(baseline, variant, "no/such") is None
+    assert comparison.paired(baseline, variant, "no/such") is None
 
 
 def test_an_inert_variant_is_marked_and_differs_by_exactly_nothing(place):
@@ -75,15 +75,15 @@ def test_an_inert_variant_is_marked_and_differs_by_exactly_nothing(place):
 
 def test_equal_values_with_other_rankings_are_not_inert(place):
     baseline = runs.build(place, values=ONE)
-    assert not table.inert(baseline, runs.build(place, "reranker", ONE, baseline=baseline))
+    assert not comparison.inert(baseline, runs.build(place, "reranker", ONE, baseline=baseline))
 
 
 @pytest.mark.parametrize("name", ["corpus", "ground_truth", "scoring"])
 def test_runs_that_measured_different_things_are_refused(place, name):
     baseline = runs.build(place, values=ONE, fingerprints={name: "aaaa"})
     variant = runs.build(place, "reranker", ONE, baseline=baseline, fingerprints={name: "bbbb"})
-    with pytest.raises(NotComparable, match=rf"{name}: found aaaa in run baseline-0001 and bbbb in run reranker-0001.*"
-                                            r"ablate rescore --dataset DIR baseline-0001 reranker-0001"):  # fmt: skip
+    words = rf"{name}: found aaaa in run baseline-0001 and bbbb in run reranker-0001.*; run both on one version of"
+    with pytest.raises(NotComparable, match=words):
         table.compare([baseline, variant])
 
 
@@ -191,13 +191,13 @@ def test_cohorts_show_paired_differences_of_averaged_cohorts_only(place):
     variant = runs.build(
         place, "reranker", {"a": runs.evidence(1, 1), "b": runs.evidence(1, 1)}, baseline=baseline, cohorts=cohorts
     )  # fmt: skip
-    assert {name: pair.difference for name, pair in table.by_cohort(baseline, variant).items()} == {
+    assert {name: pair.difference for name, pair in comparison.by_cohort(baseline, variant).items()} == {
         "язык=ru=1": 1.0,
         "язык=中文": 0.0,
     }
     page = table.compare([baseline, variant]).markdown()
     assert cells(page, "язык=ru=1") == ["язык=ru=1", "1", "0.000", "+1.000"]
-    assert table.by_cohort(runs.build(place, run="no-cohorts", values=ONE), variant) == {}
+    assert comparison.by_cohort(runs.build(place, run="no-cohorts", values=ONE), variant) == {}
 
 
 def test_the_queries_that_moved_most_come_first_with_both_values(place):
@@ -209,11 +209,31 @@ def test_the_queries_that_moved_most_come_first_with_both_values(place):
     }
     baseline = runs.build(place, values=before)
     variant = runs.build(place, "reranker", after, baseline=baseline)
-    moved = table.moved(baseline, variant)
+    moved = comparison.moved(baseline, variant)
     assert [query for query, _ in moved] == ["в", "b", "a"]
     assert moved[0][1] == {"context/coverage": (0.5, 1.0), "retrieval/completion_rr": (0.5, 1.0)}
     page = table.compare([baseline, variant]).markdown()
     assert re.search(r"\| reranker \| в +\| +0\.500 -> 1\.000 \| +0\.500 -> 1\.000 \|", page)
+
+
+def test_a_first_variant_that_moves_nothing_takes_no_value_from_the_others(place):
+    baseline = runs.build(place, values={"вопрос": runs.evidence(0, 0.25)}, hashes={"вопрос": "h"})
+    still = runs.build(place, "bm25", {"вопрос": runs.evidence(0, 0.25)}, baseline=baseline, hashes={"вопрос": "h"})
+    variant = runs.build(place, "reranker", {"вопрос": runs.evidence(1, 1, rr=1.0)}, baseline=baseline)
+    found = table.compare([baseline, still, variant])
+    text = re.sub(" +", " ", found.text())
+    assert "run query coverage completion_rr\n" in text
+    assert "reranker вопрос 0.250 -> 1.000 0.500 -> 1.000\n" in text
+    markdown = re.sub(" +", " ", found.markdown())
+    assert "| run | query | coverage | completion_rr |\n" in markdown
+    assert "| reranker | вопрос | 0.250 -> 1.000 | 0.500 -> 1.000 |\n" in markdown
+
+
+def test_a_query_that_lacks_one_measure_keeps_the_other_in_its_column(place):
+    baseline = runs.build(place, values={"q": {**runs.evidence(0, 0), "context/coverage": None}})
+    variant = runs.build(place, "reranker", {"q": runs.evidence(1, 1, rr=1.0)}, baseline=baseline)
+    page = re.sub(" +", " ", table.compare([baseline, variant]).markdown())
+    assert "| reranker | q | n/a | 0.500 -> 1.000 |\n" in page
 
 
 def test_at_most_five_queries_a_variant_are_listed(place):

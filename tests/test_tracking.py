@@ -144,6 +144,26 @@ def test_sending_twice_makes_one_run(place):
     assert len(sent(place)) == 1
 
 
+def test_a_run_that_is_noted_to_be_there_is_not_asked_for_again(place, monkeypatch):
+    record = runs.build(place, values={"q": runs.evidence(1, 1)})
+    send(record, place)
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "mlflow", None)  # importing it now is an error
+        assert send(record, place) is None
+        (record.folder / "tracking.json").unlink()
+        assert "could not be sent" in send(record, place)
+
+
+def test_a_run_goes_to_another_store_when_the_address_changes(place, made):
+    record = runs.build(place, values={"q": runs.evidence(1, 1)})
+    send(record, place)
+    shutil.copy(made[0].experiments / "mlflow.db", place.root / "другая.db")
+    other = Mlflow(f"sqlite:///{place.root}/другая.db", False)
+    assert send(record, place, tracker=other) is None
+    assert record.tracking["uri"] == other.uri
+    assert other.store(place).has(record)
+
+
 def test_an_interrupted_sending_ends_killed_and_is_completed_by_the_next(place, monkeypatch):
     from mlflow import MlflowClient
 

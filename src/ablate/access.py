@@ -22,10 +22,6 @@ PUBLIC = "public"
 class View(Protocol):
     """Access to one corpus. Masks are over its documents, `(documents,)`, shared between queries and read-only."""
 
-    @property
-    def checked(self) -> bool:
-        """False where no document carries an ACL: the corpus is public, and nothing is decided."""
-
     def readable(self, query: Query) -> Mask:
         """What this component lets the query's principals read; a run in which no query reads anything must stop."""
 
@@ -81,10 +77,6 @@ class Off:
 class _Open:
     readers: _Readers
 
-    @property
-    def checked(self) -> bool:
-        return self.readers.checked
-
     def readable(self, query: Query) -> Mask:
         return self.readers.everything
 
@@ -132,8 +124,7 @@ class _Readers:
     def __init__(self, documents: Sequence[Document], groups: Groups, acl_default: str) -> None:
         self.position = {document.id: number for number, document in enumerate(documents)}
         self.everything = _fixed(np.ones(len(documents), dtype=np.bool_))
-        self.checked = any(document.acl is not None for document in documents)
-        self.silence = not self.checked or acl_default == PUBLIC
+        self.silence = acl_default == PUBLIC or all(document.acl is None for document in documents)
         self.holders = _holders(groups)
         # Many documents share few ACLs, and many queries few principals: each is decided once.
         kinds: dict[Acl | None, int] = {}

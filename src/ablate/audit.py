@@ -17,7 +17,7 @@ EVERYONE = "public"
 
 
 class AuditError(ValueError):
-    """A file whose ACL cannot be read: the message names file and line."""
+    """A file that cannot be read: the message names file and line."""
 
 
 class Rule(NamedTuple):
@@ -38,14 +38,16 @@ ANYBODY = Rule(frozenset({EVERYONE}), frozenset())
 
 @dataclass(frozen=True)
 class Audit:
-    """The frozen ACL of one dataset.
+    """The frozen ACL of one dataset, and its texts as they stand in the file.
 
     `checked` is False where no document carries an ACL: the corpus is public and there is nothing to check.
-    `documents` is the number of documents in the corpus file; `ruled` names those that each rule is about.
+    `documents` is the number of lines in the corpus file, `texts` the text of each document by id; `ruled` names the
+    documents that each rule is about.
     """
 
     checked: bool
     documents: int
+    texts: Mapping[str, str]
     ruled: Mapping[Rule, frozenset[str]]
     memberships: Mapping[str, frozenset[str]]
 
@@ -56,17 +58,20 @@ class Audit:
         A document without an ACL is readable by nobody, unless `acl_default` is "public" or no document has one.
 
         Raises:
-            AuditError: a line that is no JSON object or whose ACL is not made of lists of names.
+            AuditError: a line that is no JSON object, has no text, or whose ACL is not made of lists of names.
 
         """
-        rules = [(record["_id"], _rule(record, where)) for where, record in _records(folder / "corpus.jsonl")]
+        texts, rules = {}, []
+        for where, record in _records(folder / "corpus.jsonl"):
+            rules.append((record["_id"], _rule(record, where)))
+            texts[record["_id"]] = _text(record, where)
         checked = any(rule is not None for _, rule in rules)
         silent = NOBODY if checked and acl_default != EVERYONE else ANYBODY
         ruled: dict[Rule, set[str]] = defaultdict(set)
         for name, rule in rules:
             ruled[silent if rule is None else rule].add(name)
         frozen = {rule: frozenset(names) for rule, names in ruled.items()}
-        return cls(checked, len(rules), frozen, _memberships(folder / "groups.jsonl"))
+        return cls(checked, len(rules), texts, frozen, _memberships(folder / "groups.jsonl"))
 
     def denied(self, principals: Iterable[str]) -> frozenset[str]:
         """The ids of the documents that a person with these names may not read; everyone also holds `public`."""
@@ -84,12 +89,19 @@ class Audit:
         return frozenset(names)
 
 
+def _text(record: Mapping[str, Any], where: str) -> str:
+    text = record.get("text")
+    if not isinstance(text, str):
+        raise AuditError(f"{where}: found text {text!r}, expected a string; put it in quotes")
+    return text
+
+
 def _rule(record: Mapping[str, Any], where: str) -> Rule | None:
     acl = record.get("acl")
     if acl is None:
         return None
     if not isinstance(acl, dict):
-        raise AuditError(f"{where}: found acl {acl!r}, expected {{'allow': [...], 'deny': [...]}}, write it so")
+        raise AuditError(f"{where}: found acl {acl!r}, expected {{'allow': [...], 'deny': [...]}}; write it so")
     return Rule(_names(acl, "allow", where), _names(acl, "deny", where))
 
 
@@ -105,7 +117,7 @@ def _memberships(path: Path) -> dict[str, frozenset[str]]:
 def _names(record: Mapping[str, Any], key: str, where: str) -> frozenset[str]:
     names = [] if record.get(key) is None else record[key]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise AuditError(f"{where}: found {key} {names!r}, expected a list of names, put each in quotes")
+        raise AuditError(f"{where}: found {key} {names!r}, expected a list of names; put each in quotes")
     return frozenset(names)
 
 
@@ -115,11 +127,11 @@ def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
-            where = f"{path}, line {number}"
+            where = f"{path.name}:{number}"
             try:
                 record = json.loads(line)
             except ValueError as error:
-                raise AuditError(f"{where}: found no JSON ({error}), expected one object a line, repair it") from error
+                raise AuditError(f"{where}: found no JSON ({error}), expected one object a line; repair it") from error
             if not isinstance(record, dict) or not isinstance(record.get("_id"), str):
-                raise AuditError(f"{where}: found no _id, expected an object with a string _id, add it")
+                raise AuditError(f"{where}: found no _id, expected an object with a string _id; add it")
             yield where, record

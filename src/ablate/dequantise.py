@@ -50,7 +50,7 @@ def _weights(file: Path) -> dict[str, NDArray[np.float32]]:
         import onnx
     except ImportError as error:
         raise AblateError(
-            f"{file}: the package onnx is missing, expected it for de-quantising, "
+            f"{file}: found no package onnx, expected it for de-quantising; "
             'run `pip install "ablate-retrieval[models]"`'
         ) from error
 

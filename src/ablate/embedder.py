@@ -34,15 +34,15 @@ class SentenceTransformer:
         for key in ("batch_size", "max_tokens"):
             value = getattr(self, key)
             if value is not None and value < 1:
-                raise ConfigError(f"embedder.{key}: {value} found, expected 1 or more, raise it")
+                raise ConfigError(f"{key}: found {value}, expected 1 or more; raise it")
 
     @property
     def revision(self) -> str:
-        """Everything that shapes a vector, in one line: weights, prompts, limit, precision, libraries."""
+        """Everything that shapes a vector, in one line: weights, prompts, limit, precision, libraries, own code."""
         weights = models.find(self.model, "torch")
         return (
             f"SentenceTransformer {weights.revision} max_tokens={self.max_tokens} query_prompt={self.query_prompt!r} "
-            f"document_prompt={self.document_prompt!r} float32 cpu l2 "
+            f"document_prompt={self.document_prompt!r} float32 cpu l2 code={models.code()} "
             + models.versions("torch", "transformers", "sentence-transformers", "tokenizers")
         )
 
@@ -91,7 +91,7 @@ def normalised(vectors: NDArray[np.float32], name: str) -> NDArray[np.float32]:
     """
     lengths = np.sqrt(np.square(vectors, dtype=np.float64).sum(axis=1, keepdims=True))
     if not np.isfinite(lengths).all():
-        raise AblateError(f"embedder {name}: a vector holds NaN or infinity, expected numbers, check the weights")
+        raise AblateError(f"embedder {name}: found a vector with NaN or infinity, expected numbers; check the weights")
     return (vectors / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
 
 

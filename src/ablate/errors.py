@@ -23,3 +23,8 @@ class NotOneChange(AblateError):
 
 class NotComparable(AblateError):
     """Runs whose corpus, ground truth or scoring settings differ."""
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, on one line; the name of its class where it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -5,18 +5,20 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ablate.audit import Audit
+from ablate.audit import Audit, AuditError
+from ablate.errors import DatasetError
 from ablate.pipeline import Mask, Ready
 from ablate.score import Exposure, Scoring, of_trace, summarise, whole
 from ablate.score.chunking import chunking
 from ablate.score.ingestion import ingestion
 from ablate.score.latency import latency, paired
-from ablate.types import Document, Query, Trace, Truth
+from ablate.types import Dataset, Document, Hit, Query, Trace, Truth
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +40,19 @@ class Evaluation:
     values: Mapping[str, Values]
     measures: Mapping[str, Any]
     counts: Mapping[str, int]
+
+
+def audited(dataset: Dataset) -> Audit:
+    """The second opinion on a dataset, from its own files.
+
+    Raises:
+        DatasetError: a line of them cannot be read.
+
+    """
+    try:
+        return Audit.read(Path(dataset.folder), dataset.acl_default)
+    except AuditError as error:
+        raise DatasetError(str(error)) from error
 
 
 def evaluate(ready: Ready, audit: Audit, scoring: Scoring) -> Evaluation:
@@ -76,6 +91,7 @@ class Inspector:
 
     ready: Ready
     audit: Audit
+    masks: dict[frozenset[str], Mask] = field(default_factory=dict, repr=False)
 
     def __call__(self, trace: Trace) -> Exposure:
         if not self.audit.checked:
@@ -83,7 +99,7 @@ class Inspector:
         ready, query = self.ready, trace.query
         denied = self.audit.denied(query.principals)
         wanted = ready.filter.allowed(query)
-        readable = np.array([document.id not in denied for document in ready.dataset.documents], dtype=np.bool_)
+        readable = self.readable(query.principals, denied)
         stages = [trace.permitted, trace.ranked]
         if np.array_equal(ready.access.allowed(query), readable):
             stages += [*trace.candidates.sources.values(), trace.candidates.fused]
@@ -95,6 +111,13 @@ class Inspector:
             readable=len(self.found(query, ready.access.indexed(query), wanted & readable)),
         )
 
+    def readable(self, principals: frozenset[str], denied: frozenset[str]) -> Mask:
+        """The documents that are not denied, `(documents,)`, found once for all queries of the same principals."""
+        if principals not in self.masks:
+            mask = [document.id not in denied for document in self.ready.dataset.documents]
+            self.masks[principals] = np.array(mask, dtype=np.bool_)
+        return self.masks[principals]
+
     def found(self, query: Query, known: Mask, allowed: Mask) -> Sequence[Any]:
         return self.ready.search(query, known, allowed).fused
 
@@ -104,9 +127,8 @@ def corpus_measures(
 ) -> dict[str, dict[str, Any]]:
     """The measures of ingestion and chunking, which belong to the corpus and to no query."""
     truths = list(ready.dataset.truths.values())
-    read = {document.id: document.text for document in ready.dataset.documents}
     indexed = {chunk.document.id for chunk in ready.chunks}
-    values = ingestion(audit.documents, documents, read, indexed, truths)
+    values = ingestion(audit.documents, audit.texts, documents, indexed, truths)
     return whole(values, len(documents)) | whole(
         chunking(ready.chunks, truncated(ready), documents, truths, scoring.span_threshold), len(ready.chunks)
     )
@@ -123,8 +145,12 @@ def truncated(ready: Ready) -> Mask:
 
 def spent(ready: Ready, trace: Trace) -> dict[str, float]:
     """What a query used beside the tokens of its context, by the names that prices are given for."""
-    pairs = min(getattr(ready.line.reranker, "first", 0), len(trace.permitted))
-    return {"queries": 1.0, "rerank_pairs": float(pairs)}
+    return {"queries": 1.0, "rerank_pairs": float(len(reranked(ready, trace)))}
+
+
+def reranked(ready: Ready, trace: Trace) -> Sequence[Hit]:
+    """The hits of a query that its reranker scored again."""
+    return trace.permitted[: getattr(ready.line.reranker, "first", 0)]
 
 
 def models(ready: Ready) -> dict[str, str]:
@@ -148,12 +174,20 @@ def counts(ready: Ready, traces: Sequence[Trace]) -> dict[str, int]:
         "queries_without_hits": sum(not trace.ranked for trace in traces),
         "silent_queries": sum(any(silent(search, trace.query) for search in searches[:1]) for trace in traces),
         "silent_chunks": max((getattr(search, "silent_chunks", 0) for search in searches), default=0),
-        "rerank_pairs": sum(int(spent(ready, trace)["rerank_pairs"]) for trace in traces),
+        "rerank_pairs": sum(len(reranked(ready, trace)) for trace in traces),
+        "reranker_truncated": sum(truncated_pairs(ready, trace) for trace in traces),
     }
     for stage in ("embedder", "reranker"):
         tally = getattr(getattr(ready.line, stage), "tally", {})
         found |= {f"{stage}_{key}": tally[key] for key in tally}
     return found
+
+
+def truncated_pairs(ready: Ready, trace: Trace) -> int:
+    """How many of a query's pairs the reranker's limit cut."""
+    pairs = [(trace.query.text, hit.chunk.reading) for hit in reranked(ready, trace)]
+    cut = getattr(ready.line.reranker, "truncated", None)
+    return int(cut(pairs).sum()) if cut and pairs else 0
 
 
 def silent(search: Any, query: Query) -> bool:

@@ -38,14 +38,6 @@ CATALOGUE = (
         "the most, over the alternatives, of the share of their facts that the first {k} chunks support",
     ),
     _share("retrieval/sufficient_at_{k}", "1 if the first {k} chunks support every fact of some alternative"),
-    _share(
-        "retrieval/coverage_at_{k}_tokens",
-        "coverage of the text that fits into the first {k} tokens of the ranking, the last passage cut",
-    ),
-    _share(
-        "retrieval/coverage_over_{k}_tokens",
-        "area under the coverage at 1 to {k} tokens of the ranking, divided by {k}",
-    ),
     _count(
         "retrieval/completion_rank",
         "the least number of first chunks that support every fact of some alternative, or never",
@@ -55,23 +47,28 @@ CATALOGUE = (
     _share("retrieval/completion_rr", "1 / completion_rank, 0 if never"),
     _share(
         "retrieval/recall_at_{k}",
-        "share of the judged spans of grade 1 or more that the first {k} chunks support; without any, coverage_at_{k}",
+        "share of the judged spans of grade >= 1 that the first {k} chunks support; without any, coverage_at_{k}",
     ),
-    _share("retrieval/hit_at_{k}", "1 if the first {k} chunks support a judged span; without any, a fact"),
+    _share(
+        "retrieval/hit_at_{k}",
+        "1 if the first {k} chunks support a judged span of grade >= 1; without any, a fact of some alternative",
+    ),
     _share(
         "retrieval/precision_at_{k}",
-        "chunks among the first {k} that add new letters of a judged span (without any, of a fact) complete by then, "
-        "divided by {k}",
+        "chunks among the first {k} that add new letters of a judged span of grade >= 1 complete by then, divided by "
+        "{k}; without any, the most over the alternatives of the same with their facts",
     ),
     _share(
         "retrieval/ndcg_at_{k}",
-        "discounted gain of the spans or facts that each chunk completes over the ideal one, linear gain, first {k} "
-        "places; comparable between runs with the same chunks",
+        "discounted gain of the judged spans of grade >= 1 that each chunk completes over the ideal one, linear gain, "
+        "first {k} places; without any, the most over the alternatives of the same with their facts, grade 1 each; "
+        "comparable between runs with the same chunks",
     ),
     _share(
         "retrieval/mrr",
-        "1 / the least rank at which a judged span (without any, a fact) is supported, 0 if none; it does not tell "
-        "whether an alternative of several facts is complete",
+        "1 / the least rank at which a judged span of grade >= 1 is supported, 0 if none; without any, the most over "
+        "the alternatives of the same with their facts; it does not tell whether an alternative of several facts is "
+        "complete",
     ),
     _share("doc/recall_at_{k}", "relevant documents among the first {k} over all relevant documents"),
     _share("doc/precision_at_{k}", "relevant documents among the first {k}, divided by {k}"),
@@ -90,7 +87,13 @@ CATALOGUE = (
     _count("context/facts", "supported facts of the best alternative", HIGHER, style=".2f"),
     _share("context/density", "distinct letters of evidence over all letters handed over"),
     _count("context/tokens", "tokens handed over", LOWER, "tokens"),
-    _count("context/evidence_per_1k_tokens", "all supported facts / all tokens x 1000", HIGHER, "facts", ".2f"),
+    _count(
+        "context/evidence_per_1k_tokens",
+        "supported facts of the best alternatives / tokens of these queries x 1000",
+        HIGHER,
+        "facts",
+        ".2f",
+    ),
     _count("acl/violations", "documents in the context that the frozen ACL denies", LOWER, "documents", ".3f"),
     _count(
         "acl/candidate_violations",
@@ -121,7 +124,11 @@ CATALOGUE = (
     ),
     _count("cost/query", "what a query uses times its prices", LOWER, "price", ".6g"),
     _count(
-        "cost/per_sufficient_query", "cost of all queries over the number of sufficient ones", LOWER, "price", ".6g"
+        "cost/per_sufficient_query",
+        "cost of the queries with alternatives over the number of sufficient ones",
+        LOWER,
+        "price",
+        ".6g",
     ),
     _count(
         "delta/{measure}",

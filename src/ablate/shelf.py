@@ -79,7 +79,7 @@ class Shelf:
             with self._open() as connection:
                 whole = [_checksum(*row[:2]) == row[2] for row in connection.execute("SELECT * FROM rows")]
         except sqlite3.DatabaseError as error:
-            raise AblateError(f"{self.path}: {error}, expected a database, remove the file") from error
+            raise AblateError(f"{self.path}: found {str(error)!r}, expected a database; remove the file") from error
         return len(whole), len(whole) - sum(whole)
 
     def _filled(self, places: Sequence[int], keys: Sequence[bytes], compute: Compute) -> list[tuple[int, bytes, bool]]:
@@ -117,7 +117,9 @@ class Shelf:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise AblateError(f"{self.path.parent}: {error}, expected a folder to write to, check its path") from error
+            raise AblateError(
+                f"{self.path.parent}: found {error.strerror!r}, expected a folder to write to; check its path"
+            ) from error
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -154,7 +156,8 @@ class Shelf:
     def _raise_unless_broken(self, error: sqlite3.DatabaseError) -> None:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF not in BROKEN:
             raise AblateError(
-                f"{self.path}: {error}, expected a file that can be read and written, check its folder or remove it"
+                f"{self.path}: found {str(error)!r}, expected a file that can be read and written; check its folder or "
+                "remove it"
             ) from error
 
     def _set_aside(self, error: sqlite3.DatabaseError) -> None:

@@ -1,13 +1,35 @@
-"""Runs side by side: from run records to one comparison, as text, as Markdown, as data."""
+"""Runs side by side: from run records to one page, as text, as Markdown, as data."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ablate.comparison import (
+    COVERAGE,
+    DOCUMENT_NDCG,
+    DOCUMENT_RECALL,
+    EXPOSED,
+    P50,
+    SUFFICIENT,
+    TOKENS,
+    VIOLATIONS,
+    Paired,
+    by_cohort,
+    headline,
+    inert,
+    moved,
+    outcome,
+    paired,
+    remarks,
+    second,
+    short,
+    told,
+    whole_documents,
+)
 from ablate.errors import NotComparable
 from ablate.page import Markdown, Page, Terminal, clean, columns_shown, escaped, milliseconds, signed
 from ablate.records import RunRecord
@@ -15,11 +37,7 @@ from ablate.records import RunRecord
 if TYPE_CHECKING:
     from ablate.measures import Measure
 
-SUFFICIENT, COVERAGE, COMPLETION = "context/sufficient", "context/coverage", "retrieval/completion_rr"
-DOCUMENT_NDCG, DOCUMENT_RECALL = "doc/ndcg_at_10", "doc/recall_at_10"
-TOKENS, VIOLATIONS, EXPOSED = "context/tokens", "acl/violations", "acl/exposure"
-P50, P95, P50_BEFORE = "latency/total_p50", "latency/total_p95", "latency/baseline_p50"
-RATIO = "latency/log_ratio"
+P95, RATIO = "latency/total_p95", "latency/log_ratio"
 
 SAME = ("corpus", "ground_truth", "scoring")
 """Fingerprints that runs must share before their numbers may stand side by side."""
@@ -29,81 +47,6 @@ SHOWN = ("run", "study", "variant", "component", "status", "error", "baseline")
 MOVED = 5
 COHORTS = 20
 NA = "n/a"
-
-
-@dataclass(frozen=True, slots=True)
-class Paired:
-    """One measure on the queries that both sides have: two means, and how many queries differ in which direction."""
-
-    measure: str
-    before: float
-    after: float
-    n: int
-    higher: int
-    lower: int
-
-    @property
-    def difference(self) -> float:
-        return self.after - self.before
-
-
-def paired(baseline: RunRecord, variant: RunRecord, measure: str, among: Iterable[str] | None = None) -> Paired | None:
-    """The paired difference of `measure` over the queries `among` (default all); None where it applies to none."""
-    left, right = baseline.values(measure), variant.values(measure)
-    queries = [query for query in (left if among is None else among) if query in left and query in right]
-    if not queries:
-        return None
-    return Paired(
-        measure,
-        sum(left[query] for query in queries) / len(queries),
-        sum(right[query] for query in queries) / len(queries),
-        len(queries),
-        sum(right[query] > left[query] for query in queries),
-        sum(right[query] < left[query] for query in queries),
-    )
-
-
-def headline(record: RunRecord) -> str:
-    """The measure that comes first: evidence in the context, or documents where nothing is known about evidence."""
-    return SUFFICIENT if record.mean(SUFFICIENT) is not None else DOCUMENT_NDCG
-
-
-def second(record: RunRecord) -> str:
-    """The measure that always stands beside the headline."""
-    return COVERAGE if headline(record) == SUFFICIENT else DOCUMENT_RECALL
-
-
-def inert(baseline: RunRecord, variant: RunRecord) -> bool:
-    """Whether every ranking and context of the variant equals the baseline's."""
-    return bool(baseline.hashes) and baseline.hashes == variant.hashes
-
-
-def moved(baseline: RunRecord, variant: RunRecord) -> list[tuple[str, dict[str, tuple[float, float]]]]:
-    """Queries whose values differ, most first: id and, by measure, the value before and after."""
-    measures = (COVERAGE, COMPLETION) if headline(baseline) == SUFFICIENT else (DOCUMENT_NDCG, DOCUMENT_RECALL)
-    sides = {measure: (baseline.values(measure), variant.values(measure)) for measure in measures}
-    found = []
-    for query in baseline.queries:
-        values = {m: (left[query], right[query]) for m, (left, right) in sides.items() if query in left.keys() & right}
-        if any(before != after for before, after in values.values()):
-            found.append((query, values))
-    return sorted(found, key=lambda row: ([-abs(after - before) for before, after in row[1].values()], row[0]))
-
-
-def labels(query: Mapping[str, Any]) -> set[str]:
-    """The cohorts of a line of `queries.jsonl`, as `key=value`."""
-    return {f"{key}={value}" for key, value in (query.get("cohorts") or {}).items()}
-
-
-def by_cohort(baseline: RunRecord, variant: RunRecord) -> dict[str, Paired]:
-    """The headline's paired difference in every cohort that is averaged."""
-    measure = headline(baseline)
-    members: dict[str, list[str]] = {cohort: [] for cohort in baseline.measures.get(measure, {}).get("cohorts", {})}
-    for query, row in baseline.queries.items():
-        for cohort in labels(row) & members.keys():
-            members[cohort].append(query)
-    pairs = {cohort: paired(baseline, variant, measure, queries) for cohort, queries in members.items()}
-    return {cohort: pair for cohort, pair in pairs.items() if pair}
 
 
 def compare(records: Sequence[RunRecord]) -> Comparison:
@@ -122,7 +65,7 @@ def compare(records: Sequence[RunRecord]) -> Comparison:
             (one, first), (two, other) = list(found.items())[:2]
             raise NotComparable(
                 f"{name}: found {one} in run {first.id} and {two} in run {other.id}, expected the same for all; "
-                f"`python -m ablate rescore --dataset DIR {first.id} {other.id}` scores both on one dataset"
+                "run both on one version of the dataset and with one set of scoring settings"
             )
     names = [record.label for record in records]
     unique = {r.id: r.label if names.count(r.label) == 1 else f"{r.label} {r.id[-6:]}" for r in records}
@@ -240,7 +183,7 @@ class Comparison:
         for baseline in {baseline.id: baseline for baseline, _ in self.pairs}.values():
             yield from self._cohorts(page, baseline)
         if rows := [row for baseline, variant in self.pairs for row in self._moved(baseline, variant)]:
-            measures = [short(measure) for measure in moved(*self.pairs[0])[0][1]] if moved(*self.pairs[0]) else []
+            measures = [short(measure) for measure in told(self.pairs[0][0])]
             yield page.title(f"Queries that moved most (up to {MOVED} a run)")
             yield page.table(["run", "query", *measures], rows, words=(0, 1))
 
@@ -269,8 +212,7 @@ class Comparison:
 
     def _moved(self, baseline: RunRecord, variant: RunRecord) -> Iterator[list[str]]:
         for query, values in moved(baseline, variant)[:MOVED]:
-            changes = (f"{before:.3f} -> {after:.3f}" for before, after in values.values())
-            yield [self.labels[variant.id], query, *changes]
+            yield [self.labels[variant.id], query, *(change(values.get(measure)) for measure in told(baseline))]
 
     def _status(self, record: RunRecord) -> str:
         if not record.finished:
@@ -299,71 +241,6 @@ class Comparison:
             yield f"{NA}: {'applies to no query of this ground truth' if measured else 'was not measured'}"
 
 
-def outcome(record: RunRecord, baseline: RunRecord | None) -> str:
-    """What came out of one run, as the end of a sentence."""
-    if not record.finished:
-        return f"FAILED: {record.error or 'no reason was recorded'}"
-    if baseline is None:
-        return alone(record)
-    if inert(baseline, record):
-        return f"identical to its baseline on each of {len(record.queries)} queries (inert){time(baseline, record)}"
-    pair = paired(baseline, record, headline(baseline))
-    if pair is None:
-        return f"{short(headline(baseline))} applies to no query"
-    tokens = paired(baseline, record, TOKENS)
-    cost = f"; {signed(tokens.difference, 0)} tokens" if tokens else ""
-    return (
-        f"{short(pair.measure)} {pair.before:.3f} -> {pair.after:.3f} ({signed(pair.difference)}), "
-        f"better on {pair.higher} queries, worse on {pair.lower}, of {pair.n}{cost}{time(baseline, record)}"
-    )
-
-
-def alone(record: RunRecord) -> str:
-    """The values of a run that nothing is compared with."""
-    values = [(measure, record.mean(measure)) for measure in (headline(record), second(record))]
-    parts = [f"{short(measure)} {mean:.3f}" for measure, mean in values if mean is not None]
-    parts.append(f"of {len(record.values(headline(record)))} queries")
-    said = ", ".join(parts)
-    if (tokens := record.mean(TOKENS)) is not None:
-        said += f"; {tokens:.0f} tokens"
-    if (p50 := record.mean(P50)) is not None:
-        said += f"; p50 {milliseconds(p50)} ms"
-    return said if record.is_baseline else f"{said}; no run of its baseline"
-
-
-def time(baseline: RunRecord, record: RunRecord) -> str:
-    """Latency of both sides, where one session measured both."""
-    before, after = record.mean(P50_BEFORE), record.mean(P50)
-    return "" if before is None or after is None else f"; p50 {milliseconds(before)} -> {milliseconds(after)} ms"
-
-
-def remarks(label: str, record: RunRecord, baseline: RunRecord | None) -> Iterator[str]:
-    """What must be known beside the numbers of one run."""
-    if not record.finished:
-        return
-    if not record.values(VIOLATIONS):
-        yield "access was not checked: no document carries an ACL"
-    elif not sum(record.values(EXPOSED).values()):
-        yield "no query was exposed: without a forbidden chunk within depth, 0 access violations show nothing"
-    if headline(record) == SUFFICIENT and (whole := whole_documents(record)):
-        yield f"{whole} queries rest on whole documents, any chunk of which counts: their coverage is an upper bound"
-    if baseline is None:
-        return
-    if record.fingerprints.get("code") != baseline.fingerprints.get("code"):
-        yield f"{label}: run by other code than its baseline: a difference may be the code's"
-    if record.component == "filter":
-        yield f"{label}: declared filter: whoever wrote the filter of a query knew its answer"
-    different = sum(pool(row) != pool(record.queries.get(query, {})) for query, row in baseline.queries.items())
-    if different:
-        yield f"{label}: different candidate pool on {different} queries: ndcg is not comparable with the baseline's"
-
-
-def pool(query: Mapping[str, Any]) -> tuple[Any, Any]:
-    """How much a query's search could choose from: chunks and documents."""
-    size = query.get("pool") or {}
-    return size.get("chunks"), size.get("documents")
-
-
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column: what it is called, the measures that its legend explains, what stands in a run's cell."""
@@ -376,7 +253,7 @@ class Column:
 
 def columns(lead: RunRecord) -> list[Column]:
     """What is shown for runs like `lead`: evidence, or documents where nothing is known about evidence."""
-    k, depth = lead.config.get("k", 5), lead.config.get("depth", 50)
+    k, depth = lead.config["k"], lead.config["depth"]
     if headline(lead) == SUFFICIENT:
         rank = DOCUMENT_NDCG if by_document(lead) else f"retrieval/ndcg_at_{k}"
         first = [
@@ -407,11 +284,6 @@ def by_document(record: RunRecord) -> bool:
     return whole_documents(record) == len(record.values(COVERAGE))
 
 
-def whole_documents(record: RunRecord) -> int:
-    """How many queries rest on whole documents."""
-    return sum("granularity=document" in labels(record.queries[query]) for query in record.values(COVERAGE))
-
-
 def differing(heading: str, measure: str) -> Column:
     """A mean and, for a variant, the mean paired difference from its baseline."""
 
@@ -434,6 +306,11 @@ def figure(record: RunRecord, measure: str, form: Callable[[float], str] = "{:.3
     if not record.finished:
         return ""
     return NA if mean is None else form(mean)
+
+
+def change(pair: tuple[float, float] | None) -> str:
+    """A value before and after, n/a where it does not apply to the query."""
+    return NA if pair is None else f"{pair[0]:.3f} -> {pair[1]:.3f}"
 
 
 def violations(record: RunRecord) -> str:
@@ -466,11 +343,6 @@ def summary(pair: Paired) -> dict[str, float]:
         "higher": pair.higher,
         "lower": pair.lower,
     }
-
-
-def short(measure: str) -> str:
-    """A measure as a sentence names it: `sufficient`, but `doc/ndcg_at_10`."""
-    return measure.removeprefix("context/").removeprefix("retrieval/")
 
 
 def heading(measure: str) -> str:

@@ -18,14 +18,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
+from ablate.comparison import TOKENS, headline, paired, second
 from ablate.errors import ConfigError
 from ablate.page import clean, signed
 from ablate.records import RunRecord, note
-from ablate.table import TOKENS, Comparison, headline, paired, second
 from ablate.workspace import Workspace
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+
+    from ablate.table import Comparison
 
 T = TypeVar("T")
 
@@ -98,6 +100,10 @@ class Mlflow:
         return False
 
     def log(self, record: RunRecord, comparison: Comparison, workspace: Workspace) -> str | None:
+        """Send a run, unless its directory notes that this store has it: the store itself is not asked. As `send`."""
+        return None if self.store(workspace).noted(record) else self.send(record, comparison, workspace)
+
+    def send(self, record: RunRecord, comparison: Comparison, workspace: Workspace) -> str | None:
         """Send a run, unless the store has it. What goes wrong comes back as a sentence: the run on disk is kept.
 
         `comparison` holds the run and, for a variant, its baseline.
@@ -169,16 +175,19 @@ class Store:
             finally:
                 fresh.unlink(missing_ok=True)
 
+    def noted(self, record: RunRecord) -> bool:
+        """Whether the note in the run's directory names this store; one whose file was deleted holds nothing."""
+        return record.tracking.get("uri") == public(self.uri) and (self.file is None or self.file.exists())
+
     def has(self, record: RunRecord) -> bool:
-        """Whether this store holds the run, by the note in its directory: a store that was deleted does not."""
-        known = record.tracking
-        if known.get("uri") != public(self.uri) or (self.file and not self.file.exists()):
+        """Whether this store holds the run that is noted to be there."""
+        if not self.noted(record):
             return False
         client = self.client()
         from mlflow.exceptions import MlflowException
 
         try:
-            return bool(patient(partial(client.get_run, known["run_id"])))
+            return bool(patient(partial(client.get_run, record.tracking["run_id"])))
         except MlflowException as error:
             if error.error_code == "RESOURCE_DOES_NOT_EXIST":
                 return False

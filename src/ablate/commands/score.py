@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ablate.audit import Audit
 from ablate.dataset import Folder
+from ablate.evaluate import audited
 from ablate.measures import describe, family
 from ablate.score import Scoring, of_ranking, summarise, to_json
 from ablate.score.acl import forbidden
@@ -40,7 +40,7 @@ def main(argv: list[str]) -> int:
 
 def score(dataset: Dataset, run: Run, scoring: Scoring) -> dict[str, Any]:
     """Means, values per query and counts. A query that the run lacks scores 0; null does not apply, or is never."""
-    audit = Audit.read(Path(dataset.folder), dataset.acl_default)
+    audit = audited(dataset)
     documents = {document.id: document for document in dataset.documents}
     values = {}
     for query in dataset.queries:

@@ -29,7 +29,7 @@ def main(argv: list[str]) -> int:
             there += 1
             continue
         baseline = known.get(record.baseline or "")
-        warning = tracker.log(record, compare([baseline, record] if baseline else [record]), place)
+        warning = tracker.send(record, compare([baseline, record] if baseline else [record]), place)
         print(warning or f"{record.label}: sent ({record.study})")
         sent, failed = sent + (warning is None), failed + (warning is not None)
     print(f"{sent} sent, {there} already there, {failed} could not be sent")

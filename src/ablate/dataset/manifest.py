@@ -45,7 +45,8 @@ def verified(manifest: bytes, files: Mapping[str, bytes]) -> None:
     entry.only(("version", "files", "counts", "created", "parent"))
     frozen = entry.inner("files", entry.value.get("files"))
     found = digests(files)
-    advice = "restore the file, or freeze a new version"
+    unfreeze = "delete manifest.json to work on an unfrozen dataset"
+    advice = f"restore the file, or {unfreeze}"
     for name in frozen.value:
         if name not in found:
             frozen.fault(name, "no such file", "the file that was frozen", advice)
@@ -53,7 +54,7 @@ def verified(manifest: bytes, files: Mapping[str, bytes]) -> None:
             frozen.fault(name, f"SHA-256 {found[name][:12]}…", f"{frozen.string(name)[:12]}… as it was frozen", advice)
     for name in found:
         if name not in frozen.value:
-            frozen.fault(name, "a file that is not listed", "only frozen files", "remove it, or freeze a new version")
+            frozen.fault(name, "a file that is not listed", "only frozen files", f"remove it, or {unfreeze}")
 
 
 def misspelt(folder: Path) -> list[str]:

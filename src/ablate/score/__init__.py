@@ -2,6 +2,6 @@
 
 from ablate.score.line import Exposure, of_ranking, of_trace
 from ablate.score.settings import Scoring
-from ablate.score.summary import from_json, summarise, to_json, whole
+from ablate.score.summary import summarise, to_json, whole
 
-__all__ = ["Exposure", "Scoring", "from_json", "of_ranking", "of_trace", "summarise", "to_json", "whole"]
+__all__ = ["Exposure", "Scoring", "of_ranking", "of_trace", "summarise", "to_json", "whole"]

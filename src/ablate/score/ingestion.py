@@ -1,4 +1,4 @@
-"""The documents that were expected and those that were indexed go in, the `ingestion/` values of a run come out."""
+"""The corpus as it stands in its file and as it was ingested goes in, the `ingestion/` values of a run come out."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from ablate.types import Document, Truth
 
 def ingestion(
     expected: int,
-    documents: Mapping[str, Document],
-    ingested: Mapping[str, str],
+    written: Mapping[str, str],
+    ingested: Mapping[str, Document],
     indexed: Container[str],
     truths: Iterable[Truth],
 ) -> dict[str, float | None]:
     """Values of one corpus as it arrived.
 
-    `expected` is the number of lines of the corpus, counted by someone else than the reader. `documents` are those
-    that spans speak of, `ingested` the text of each as the chunker got it; `indexed` the ids that have a chunk.
-    A unit is verbatim where the text of each of its spans stands at its place.
+    `expected` is the number of lines of the corpus file and `written` the text of each document in it, both read by
+    someone else than the reader; `ingested` are the documents as the chunker got them, `indexed` the ids that have a
+    chunk. A unit is verbatim where its document is indexed and the text of each of its spans stands at its place.
     """
     evidence = units(truths)
     verbatim = sum(
         unit.document in indexed
         and all(
-            ingested[unit.document][span.start : span.end] == documents[unit.document].text[span.start : span.end]
+            ingested[unit.document].text[span.start : span.end] == written[unit.document][span.start : span.end]
             for span in unit.spans
         )
         for unit in evidence
     )
-    present = sum(name in indexed for name in documents)
+    present = sum(name in indexed for name in ingested)
     return {
         "ingestion/documents_expected": float(expected),
         "ingestion/documents_indexed": float(present),
         "ingestion/coverage": present / expected if expected else None,
-        "ingestion/empty_documents": float(sum(not text.strip() for text in ingested.values())),
+        "ingestion/empty_documents": float(sum(not document.text.strip() for document in ingested.values())),
         "ingestion/units_verbatim": verbatim / len(evidence) if evidence else None,
     }

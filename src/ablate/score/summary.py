@@ -60,12 +60,6 @@ def to_json(values: Values) -> dict[str, float | None]:
     return {name: None if value == math.inf else value for name, value in kept.items()}
 
 
-def from_json(values: Values) -> dict[str, float | None]:
-    """The inverse of `to_json`: a completion rank of null is never, one that is missing does not apply."""
-    never = {COMPLETION_RANK: math.inf} if values.get(COMPLETION_RANK, 0) is None else {}
-    return {**values, **never}
-
-
 def _summary(
     name: str,
     values: Values,

@@ -1,0 +1,169 @@
+"""What is said about runs: from records to paired differences and the sentences that tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ablate.page import milliseconds, signed
+from ablate.records import RunRecord
+
+SUFFICIENT, COVERAGE, COMPLETION = "context/sufficient", "context/coverage", "retrieval/completion_rr"
+DOCUMENT_NDCG, DOCUMENT_RECALL = "doc/ndcg_at_10", "doc/recall_at_10"
+TOKENS, VIOLATIONS, EXPOSED = "context/tokens", "acl/violations", "acl/exposure"
+P50, P50_BEFORE = "latency/total_p50", "latency/baseline_p50"
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """One measure on the queries that both sides have: two means, and how many queries differ in which direction."""
+
+    measure: str
+    before: float
+    after: float
+    n: int
+    higher: int
+    lower: int
+
+    @property
+    def difference(self) -> float:
+        return self.after - self.before
+
+
+def paired(baseline: RunRecord, variant: RunRecord, measure: str, among: Iterable[str] | None = None) -> Paired | None:
+    """The paired difference of `measure` over the queries `among` (default all); None where it applies to none."""
+    left, right = baseline.values(measure), variant.values(measure)
+    queries = [query for query in (left if among is None else among) if query in left and query in right]
+    if not queries:
+        return None
+    return Paired(
+        measure,
+        sum(left[query] for query in queries) / len(queries),
+        sum(right[query] for query in queries) / len(queries),
+        len(queries),
+        sum(right[query] > left[query] for query in queries),
+        sum(right[query] < left[query] for query in queries),
+    )
+
+
+def headline(record: RunRecord) -> str:
+    """The measure that comes first: evidence in the context, or documents where nothing is known about evidence."""
+    return SUFFICIENT if record.mean(SUFFICIENT) is not None else DOCUMENT_NDCG
+
+
+def second(record: RunRecord) -> str:
+    """The measure that always stands beside the headline."""
+    return COVERAGE if headline(record) == SUFFICIENT else DOCUMENT_RECALL
+
+
+def inert(baseline: RunRecord, variant: RunRecord) -> bool:
+    """Whether every ranking and context of the variant equals the baseline's."""
+    return bool(baseline.hashes) and baseline.hashes == variant.hashes
+
+
+def told(baseline: RunRecord) -> tuple[str, str]:
+    """The measures that are told of a query that moved."""
+    return (COVERAGE, COMPLETION) if headline(baseline) == SUFFICIENT else (DOCUMENT_NDCG, DOCUMENT_RECALL)
+
+
+def moved(baseline: RunRecord, variant: RunRecord) -> list[tuple[str, dict[str, tuple[float, float]]]]:
+    """Queries whose values differ, most first: id and, by measure, the value before and after."""
+    sides = {measure: (baseline.values(measure), variant.values(measure)) for measure in told(baseline)}
+    found = []
+    for query in baseline.queries:
+        values = {m: (left[query], right[query]) for m, (left, right) in sides.items() if query in left.keys() & right}
+        if any(before != after for before, after in values.values()):
+            found.append((query, values))
+    return sorted(found, key=lambda row: ([-abs(after - before) for before, after in row[1].values()], row[0]))
+
+
+def labels(query: Mapping[str, Any]) -> set[str]:
+    """The cohorts of a line of `queries.jsonl`, as `key=value`."""
+    return {f"{key}={value}" for key, value in (query.get("cohorts") or {}).items()}
+
+
+def by_cohort(baseline: RunRecord, variant: RunRecord) -> dict[str, Paired]:
+    """The headline's paired difference in every cohort that is averaged."""
+    measure = headline(baseline)
+    members: dict[str, list[str]] = {cohort: [] for cohort in baseline.measures.get(measure, {}).get("cohorts", {})}
+    for query, row in baseline.queries.items():
+        for cohort in labels(row) & members.keys():
+            members[cohort].append(query)
+    pairs = {cohort: paired(baseline, variant, measure, queries) for cohort, queries in members.items()}
+    return {cohort: pair for cohort, pair in pairs.items() if pair}
+
+
+def outcome(record: RunRecord, baseline: RunRecord | None) -> str:
+    """What came out of one run, as the end of a sentence."""
+    if not record.finished:
+        return f"FAILED: {record.error or 'no reason was recorded'}"
+    if baseline is None:
+        return alone(record)
+    if inert(baseline, record):
+        return f"identical to its baseline on each of {len(record.queries)} queries (inert){time(baseline, record)}"
+    pair = paired(baseline, record, headline(baseline))
+    if pair is None:
+        return f"{short(headline(baseline))} applies to no query"
+    tokens = paired(baseline, record, TOKENS)
+    cost = f"; {signed(tokens.difference, 0)} tokens" if tokens else ""
+    return (
+        f"{short(pair.measure)} {pair.before:.3f} -> {pair.after:.3f} ({signed(pair.difference)}), "
+        f"better on {pair.higher} queries, worse on {pair.lower}, of {pair.n}{cost}{time(baseline, record)}"
+    )
+
+
+def alone(record: RunRecord) -> str:
+    """The values of a run that nothing is compared with."""
+    values = [(measure, record.mean(measure)) for measure in (headline(record), second(record))]
+    parts = [f"{short(measure)} {mean:.3f}" for measure, mean in values if mean is not None]
+    parts.append(f"of {len(record.values(headline(record)))} queries")
+    said = ", ".join(parts)
+    if (tokens := record.mean(TOKENS)) is not None:
+        said += f"; {tokens:.0f} tokens"
+    if (p50 := record.mean(P50)) is not None:
+        said += f"; p50 {milliseconds(p50)} ms"
+    return said if record.is_baseline else f"{said}; no run of its baseline"
+
+
+def time(baseline: RunRecord, record: RunRecord) -> str:
+    """Latency of both sides, where one session measured both."""
+    before, after = record.mean(P50_BEFORE), record.mean(P50)
+    return "" if before is None or after is None else f"; p50 {milliseconds(before)} -> {milliseconds(after)} ms"
+
+
+def remarks(label: str, record: RunRecord, baseline: RunRecord | None) -> Iterator[str]:
+    """What must be known beside the numbers of one run."""
+    if not record.finished:
+        return
+    if not record.values(VIOLATIONS):
+        yield "access was not checked: no document carries an ACL"
+    elif not sum(record.values(EXPOSED).values()):
+        yield "no query was exposed: without a forbidden chunk within depth, 0 access violations show nothing"
+    if headline(record) == SUFFICIENT and (whole := whole_documents(record)):
+        yield f"{whole} queries rest on whole documents, any chunk of which counts: their coverage is an upper bound"
+    if baseline is None:
+        return
+    if record.fingerprints.get("code") != baseline.fingerprints.get("code"):
+        yield f"{label}: run by other code than its baseline: a difference may be the code's"
+    if record.component == "filter":
+        yield f"{label}: declared filter: whoever wrote the filter of a query knew its answer"
+    different = sum(pool(row) != pool(record.queries.get(query, {})) for query, row in baseline.queries.items())
+    if different:
+        yield f"{label}: different candidate pool on {different} queries: ndcg is not comparable with the baseline's"
+
+
+def pool(query: Mapping[str, Any]) -> tuple[Any, Any]:
+    """How much a query's search could choose from: chunks and documents."""
+    size = query.get("pool") or {}
+    return size.get("chunks"), size.get("documents")
+
+
+def whole_documents(record: RunRecord) -> int:
+    """How many queries rest on whole documents."""
+    return sum("granularity=document" in labels(record.queries[query]) for query in record.values(COVERAGE))
+
+
+def short(measure: str) -> str:
+    """A measure as a sentence names it: `sufficient`, but `doc/ndcg_at_10`."""
+    return measure.removeprefix("context/").removeprefix("retrieval/")
