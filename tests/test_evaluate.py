@@ -204,6 +204,11 @@ def test_the_frozen_acl_judges_what_access_let_through(tmp_path, access, shown, 
     }
 
 
+def test_what_a_stage_let_through_counts_though_no_reader_gets_it(tmp_path):
+    found = inspected(made(dataset(tmp_path), Off(), reranker=Longest(2)))
+    assert (found["violations"], found["candidate_violations"]) == (0, 1)
+
+
 def test_with_room_for_both_nothing_is_starved_after_the_search(tmp_path):
     assert inspected(made(dataset(tmp_path), Postfilter(), depth=2))["starved"] == 0
 

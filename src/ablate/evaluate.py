@@ -13,7 +13,7 @@ import numpy as np
 
 from ablate.audit import Audit, AuditError
 from ablate.errors import DatasetError
-from ablate.pipeline import Mask, Ready
+from ablate.pipeline import Mask, Ready, unlabelled
 from ablate.score import Exposure, Scoring, of_trace, summarise, whole
 from ablate.score.chunking import chunking
 from ablate.score.ingestion import ingestion
@@ -96,7 +96,7 @@ class Inspector:
     def __call__(self, trace: Trace) -> Exposure:
         if not self.audit.checked:
             return Exposure(False, frozenset())
-        ready, query = self.ready, trace.query
+        ready, query = self.ready, unlabelled(trace.query)
         denied = self.audit.denied(query.principals)
         wanted = ready.filter.allowed(query)
         readable = self.readable(query.principals, denied)
@@ -172,7 +172,7 @@ def counts(ready: Ready, traces: Sequence[Trace]) -> dict[str, int]:
         **ready.dataset.counts,
         "queries": len(traces),
         "queries_without_hits": sum(not trace.ranked for trace in traces),
-        "silent_queries": sum(any(silent(search, trace.query) for search in searches[:1]) for trace in traces),
+        "silent_queries": sum(any(silent(search, unlabelled(trace.query)) for search in searches[:1]) for trace in traces),
         "silent_chunks": max((getattr(search, "silent_chunks", 0) for search in searches), default=0),
         "rerank_pairs": sum(len(reranked(ready, trace)) for trace in traces),
         "reranker_truncated": sum(truncated_pairs(ready, trace) for trace in traces),

@@ -14,11 +14,10 @@ from pathlib import Path
 from filelock import FileLock
 
 from ablate import archive, records, table
-from ablate.audit import Audit
 from ablate.config import Node, settings
 from ablate.dataset.once import read_once
 from ablate.errors import AblateError
-from ablate.evaluate import Evaluation, evaluate
+from ablate.evaluate import Evaluation, audited, evaluate
 from ablate.identity import Side, sides
 from ablate.latency import Timing
 from ablate.pipeline import Ready, ready, views
@@ -119,7 +118,7 @@ class Session:
 
     def measured(self, side: Side, together: Sequence[Side]) -> tuple[Evaluation, list[Timing]]:
         line = self.ready(side)
-        audit = Audit.read(Path(self.dataset.folder), self.dataset.acl_default)
+        audit = audited(self.dataset)
         evaluation = evaluate(line, audit, side.settings.score)
         names = ["baseline", "variant"]
         chosen = {name: self.ready(other) for name, other in zip(names, together, strict=False)}
