@@ -172,7 +172,9 @@ def counts(ready: Ready, traces: Sequence[Trace]) -> dict[str, int]:
         **ready.dataset.counts,
         "queries": len(traces),
         "queries_without_hits": sum(not trace.ranked for trace in traces),
-        "silent_queries": sum(any(silent(search, unlabelled(trace.query)) for search in searches[:1]) for trace in traces),
+        "silent_queries": sum(
+            any(silent(search, unlabelled(trace.query)) for search in searches[:1]) for trace in traces
+        ),
         "silent_chunks": max((getattr(search, "silent_chunks", 0) for search in searches), default=0),
         "rerank_pairs": sum(len(reranked(ready, trace)) for trace in traces),
         "reranker_truncated": sum(truncated_pairs(ready, trace) for trace in traces),
