@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,6 +17,7 @@ from ablate.evaluate import Evaluation, timed
 from ablate.identity import Side, digest
 from ablate.latency import Timing
 from ablate.score import to_json
+from ablate.tracking import public
 from ablate.types import Chunk, Trace
 
 Files = dict[str, Any]
@@ -28,7 +30,7 @@ def failed(side: Side, facts: Node, reason: str) -> Files:
 
 def finished(side: Side, facts: Node, evaluation: Evaluation, timings: Sequence[Timing], root: Path) -> Files:
     """The files of a run that went through."""
-    traces = evaluation.traces
+    traces = sorted(evaluation.traces, key=lambda trace: trace.query.id)  # the order of a file moves no fingerprint
     stages = {stage: digest(list(names)) for stage, names in outputs(evaluation).items()}
     facts = facts | {"models": evaluation.models, "stages": stages}
     facts = facts | {"fingerprints": facts["fingerprints"] | {"ranking": digest([fingerprint(t) for t in traces])}}
@@ -52,17 +54,17 @@ def finish(facts: Node, status: str, error: str | None) -> Node:
 
 def setup(side: Side) -> Files:
     return {
-        "config.yaml": yaml.safe_dump(dict(side.config), allow_unicode=True, sort_keys=False),
-        "overrides.yaml": yaml.safe_dump(list(side.overrides), allow_unicode=True),
+        "config.yaml": public(yaml.safe_dump(dict(side.config), allow_unicode=True, sort_keys=False)),
+        "overrides.yaml": public(yaml.safe_dump(list(side.overrides), allow_unicode=True)),
         "changes.json": {key: list(pair) for key, pair in side.changes.items()},
     }
 
 
 def outputs(evaluation: Evaluation) -> dict[str, Iterator[Any]]:
     """What each stage gave out over all queries, as ids: where two runs first differ, a stage moved."""
-    traces = evaluation.traces
+    traces = sorted(evaluation.traces, key=lambda trace: trace.query.id)
     return {
-        "chunker": iter(evaluation.chunks),
+        "chunker": iter(sorted(evaluation.chunks)),
         "retriever": ([hit.chunk.id for hit in trace.candidates.fused] for trace in traces),
         "access": ([hit.chunk.id for hit in trace.permitted] for trace in traces),
         "reranker": ([hit.chunk.id for hit in trace.ranked] for trace in traces),
@@ -90,9 +92,15 @@ def row(trace: Trace, evaluation: Evaluation) -> Node:
 
 
 def ranked(trace: Trace) -> Node:
+    """One query's ranking, best first, with scores where they fall from hit to hit.
+
+    A reranker scores the head on a scale of its own: sorted by such scores, the tail would come out among the head.
+    """
+    scores = [hit.score for hit in trace.ranked]
+    falling = all(before >= after for before, after in pairwise(scores))
     return {
         "query_id": trace.query.id,
-        "hits": [located(hit.chunk) | {"score": hit.score} for hit in trace.ranked],
+        "hits": [located(hit.chunk) | ({"score": hit.score} if falling else {}) for hit in trace.ranked],
         "context": [located(chunk) for chunk in trace.context.passages],
     }
 

@@ -100,6 +100,13 @@ def outcome(record: RunRecord, baseline: RunRecord | None) -> str:
         return f"FAILED: {record.error or 'no reason was recorded'}"
     if baseline is None:
         return alone(record)
+    if (shown := round(sum(record.values(VIOLATIONS).values()))) > 0:
+        return f"{shown} FORBIDDEN documents handed over; {change(record, baseline)}"
+    return change(record, baseline)
+
+
+def change(record: RunRecord, baseline: RunRecord) -> str:
+    """What a variant changed, access aside."""
     if inert(baseline, record):
         return f"identical to its baseline on each of {len(record.queries)} queries (inert){time(baseline, record)}"
     pair = paired(baseline, record, headline(baseline))

@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 
 Values = Mapping[str, float | None]
 
+CUSTOMARY = 10
+"""The cut-off at which `doc/` measures are compared the world over; always computed, whatever the settings ask for."""
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -58,7 +61,7 @@ def audited(dataset: Dataset) -> Audit:
 def evaluate(ready: Ready, audit: Audit, scoring: Scoring) -> Evaluation:
     """Run every query of the dataset once and score what each stage gave out."""
     dataset = ready.dataset
-    scoring = replace(scoring, cutoffs=sorted({*scoring.cutoffs, ready.k, ready.depth}))
+    scoring = replace(scoring, cutoffs=sorted({*scoring.cutoffs, ready.k, ready.depth, CUSTOMARY}))
     documents = {document.id: document for document in dataset.documents}
     inspect = Inspector(ready, audit)
     queries = [marked(query, dataset.truths[query.id]) for query in dataset.queries]

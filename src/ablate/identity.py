@@ -98,7 +98,7 @@ def targets(node: Any) -> Iterable[str]:
 
 def code(classes: Iterable[str]) -> str:
     """One hash of this package's source, of the modules that hold the user's own classes, and of library versions."""
-    own = {name: source(Path(inspect.getfile(located(name, "config")))) for name in classes if not ours(name)}
+    own = {name: beside(Path(inspect.getfile(located(name, "config")))) for name in classes if not ours(name)}
     libraries = {name: installed(name) for name in LIBRARIES}
     return digest({"package": package(), "own": own, "libraries": libraries})
 
@@ -112,6 +112,11 @@ def package() -> dict[str, str]:
     """The hash of every source file of this package."""
     folder = Path(__file__).parent
     return {path.relative_to(folder).as_posix(): source(path) for path in sorted(folder.rglob("*.py"))}
+
+
+def beside(path: Path) -> dict[str, str]:
+    """The hash of a user's module and of every module beside it, which it may import."""
+    return {other.name: source(other) for other in sorted(path.parent.glob("*.py"))}
 
 
 @functools.cache

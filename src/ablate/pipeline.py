@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ablate.errors import AblateError
-from ablate.types import Candidates, Chunk, Dataset, Query, Trace
+from ablate.types import Candidates, Chunk, Context, Dataset, Hit, Query, Trace
 
 Mask = npt.NDArray[np.bool_]
 Search = Callable[[Query, Mask, int], Candidates]
@@ -58,9 +58,9 @@ class Ready:
         candidates = self.search(query, known, allowed)
         permitted = self.access.after(query, candidates.fused)
         watch.lap("search")
-        ranked = self.line.reranker(query, permitted)
+        ranked = unique(self.line.reranker(query, permitted))
         watch.lap("rerank")
-        context = self.line.packer(query, ranked, self.k, self.tokens)
+        context = counted(self.line.packer(query, ranked, self.k, self.tokens), self.tokens)
         watch.lap("pack")
         pool = int(allowed[self.owners].sum())
         return Trace(asked, candidates, permitted, ranked, context, pool, int(allowed.sum()), watch.laps)
@@ -72,6 +72,11 @@ class Ready:
         """
         search, rows = self.indexed(known)
         return search(query, allowed[self.owners[rows]], self.depth)
+
+    def build(self, queries: Iterable[Query]) -> None:
+        """Build every index that these queries need."""
+        for query in queries:
+            self.indexed(self.access.indexed(unlabelled(query)))
 
     def indexed(self, known: Mask) -> tuple[Search, npt.NDArray[np.intp]]:
         """The index over the chunks of the known documents and the positions of these chunks, built once a set."""
@@ -109,8 +114,37 @@ def ready(line: Line, dataset: Dataset, tokens: Any, k: int, depth: int) -> Read
     access, filter = views(line, dataset)
     pieces = [list(dict.fromkeys(line.chunker(document, tokens))) for document in dataset.documents]
     owners = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces])
-    chunks = [chunk for piece in pieces for chunk in piece]
+    chunks = [checked(chunk) for piece in pieces for chunk in piece]
     return Ready(line, dataset, chunks, owners, access, filter, tokens, k, depth)
+
+
+def unique(hits: Iterable[Hit]) -> list[Hit]:
+    """Of hits on one chunk the best, which is the first."""
+    best: dict[Chunk, Hit] = {}
+    for hit in hits:
+        best.setdefault(hit.chunk, hit)
+    return list(best.values())
+
+
+def counted(context: Context, tokens: Any) -> Context:
+    """The context with the study's own count: separators may add to the passages, but nothing can take from them."""
+    least = sum(tokens.count(passage.text) for passage in context.passages)
+    return context if context.tokens >= least else replace(context, tokens=least)
+
+
+def checked(chunk: Chunk) -> Chunk:
+    """A chunk whose span lies in its document.
+
+    Raises:
+        AblateError: it does not, so that what it holds could not be told.
+
+    """
+    if not 0 <= chunk.start < chunk.end <= len(chunk.document.text):
+        raise AblateError(
+            f"chunker: found the chunk {chunk.id}, expected a span within the {len(chunk.document.text)} characters of "
+            "its document; correct the chunker"
+        )
+    return chunk
 
 
 def unlabelled(query: Query) -> Query:

@@ -302,7 +302,7 @@ def current(records: Iterable[RunRecord]) -> list[RunRecord]:
     A baseline that a variant was measured against stays, however old. The order is that of `families`.
     """
     everything = sorted(records, key=lambda record: (record.finished, record.started))
-    newest_of = {record.fingerprints.get("config", record.id): record.id for record in everything}
+    newest_of = {(record.variant, record.fingerprints.get("config", record.id)): record.id for record in everything}
     kept = set(newest_of.values())
     kept |= {record.baseline for record in everything if record.id in kept and record.baseline}
     return families(record for record in everything if record.id in kept)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import logging
 import struct
 from collections.abc import Iterator, Sequence
@@ -199,11 +200,16 @@ def stored(component: Any, folder: Path, expected: Sequence[str] = ()) -> Any:
 
     `expected` are the queries that an embedder will be asked for.
     """
-    if all(hasattr(component, name) for name in ("documents", "queries", "seen", "revision")):
+    if offers(component, "documents", "queries", "seen", "revision"):
         return StoredEmbedder(component, folder, expected)
-    if all(hasattr(component, name) for name in ("scores", "truncated", "first", "revision")):
+    if offers(component, "scores", "truncated", "first", "revision"):
         return StoredReranker(component, folder)
     return component
+
+
+def offers(component: Any, *names: str) -> bool:
+    """Whether a component has all of these, found without asking for any: a revision looks its model up."""
+    return all(inspect.getattr_static(component, name, None) is not None for name in names)
 
 
 def _key(*parts: str) -> bytes:

@@ -107,14 +107,15 @@ class Session:
         facts = about(side, self.dataset.name, folder.name, baseline)
         try:
             evaluation, timings = self.measured(side, together)
+            content = archive.finished(side, facts, evaluation, timings, self.place.root)
+            record = records.write(folder, content)
         except AblateError:
             raise
         except (Exception, SystemExit) as error:  # a component that exits must not end the other jobs
             log.error("%s", traceback.format_exc())
             reason = f"{type(error).__name__}: {error}"
             return self.tracked(records.write(folder, archive.failed(side, facts, reason)), side, baseline)
-        content = archive.finished(side, facts, evaluation, timings, self.place.root)
-        return self.tracked(records.write(folder, content), side, baseline)
+        return self.tracked(record, side, baseline)
 
     def measured(self, side: Side, together: Sequence[Side]) -> tuple[Evaluation, list[Timing]]:
         line = self.ready(side)
@@ -122,6 +123,8 @@ class Session:
         evaluation = evaluate(line, audit, side.settings.score)
         names = ["baseline", "variant"]
         chosen = {name: self.ready(other) for name, other in zip(names, together, strict=False)}
+        for line in chosen.values():
+            line.build(self.dataset.queries)  # otherwise an index would be built while a query is timed
         with live():
             return evaluation, side.settings.latency(chosen, self.dataset.queries, side.settings.seed)
 
@@ -129,7 +132,7 @@ class Session:
         """The side's line over the corpus, its model work kept in `indexes/`; a sweep's jobs share their baseline's."""
         key = side.variant, side.run, id(self.dataset), str(self.place.root)
         if key not in LINES:
-            for other in [known for known in LINES if known[0] == side.variant or known[0] != "baseline"]:
+            for other in [known for known in LINES if (known[0] == "baseline") == (side.variant == "baseline")]:
                 del LINES[other]  # a corpus is large
             chosen, indexes = side.settings, self.place.indexes
             line = replace(
@@ -163,7 +166,7 @@ def recorded(side: Side, place: Workspace, baseline: RunRecord | None) -> RunRec
         and record.variant == side.variant
         and all(record.fingerprints.get(name) == side.fingerprints[name] for name in ("config", "code"))
         and record.baseline == (baseline.id if baseline else None)
-        and (record.latency or not side.settings.latency.measured)
+        and (not side.settings.latency.measured or record.config.get("latency") == side.config["latency"])
         and all(revision(side, stage) == known for stage, known in record.facts.get("models", {}).items())
         and (not side.settings.rerun or record.facts.get("sweep") == sweep)
     ]

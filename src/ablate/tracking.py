@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -57,6 +57,9 @@ WITHOUT_TEXT = frozenset(
     }
 )
 """Files that hold ids, offsets and numbers alone. Only these leave the machine unasked: a new file is held back."""
+
+ERRORS = frozenset({"comparison.md", "run.json"})
+"""Files that quote the error of a failed run, and with it perhaps a document."""
 
 
 @dataclass(frozen=True)
@@ -205,6 +208,9 @@ class Store:
 
         A run of the same directory that an interrupted sending left behind is completed instead of made again.
         """
+        held = frozenset() if log_text or self.file else ERRORS
+        if held:
+            record, comparison = silenced(record, comparison)
         self.create()
         client = self.client()
         experiment = self.experiment(client, record.study)
@@ -216,7 +222,7 @@ class Store:
             self.fill(client, run, record, comparison)
             for file in record.files:
                 inside = file.relative_to(record.folder)
-                if log_text or self.file or inside.as_posix() in WITHOUT_TEXT:
+                if not held or inside.as_posix() in WITHOUT_TEXT - (frozenset() if record.finished else held):
                     folder = None if inside.parent == Path() else inside.parent.as_posix()
                     patient(partial(client.log_artifact, run, str(file), folder))
             status = "FINISHED" if record.finished else "FAILED"
@@ -278,6 +284,15 @@ class Store:
             patient(partial(client.log_inputs, run, datasets=inputs))
 
 
+def silenced(record: RunRecord, comparison: Comparison) -> tuple[RunRecord, Comparison]:
+    """Both with the kind of an error alone: its words may quote a document."""
+    kind = (record.error or "").partition(":")[0] or None
+    quiet = replace(record, facts={**record.facts, "error": kind})
+    return quiet, replace(
+        comparison, records=tuple(quiet if one.id == record.id else one for one in comparison.records)
+    )
+
+
 def batched(entries: list[T]) -> Iterator[list[T]]:
     """`entries` in pieces that MLflow takes at once."""
     for start in range(0, len(entries), BATCH):
@@ -309,7 +324,7 @@ def tags(record: RunRecord) -> dict[str, str]:
         values[f"change.{legal(key)}"] = f"{text(before)} -> {text(after)}"
     found = {f"ablate.{key}": cut(str(value)) for key, value in values.items() if value is not None}
     command = " ".join(["python -m ablate", *record.overrides])
-    own = {"source.name": cut(command), "source.type": "LOCAL", "source.git.commit": record.commit}
+    own = {"source.name": cut(public(command)), "source.type": "LOCAL", "source.git.commit": record.commit}
     return {**found, **{f"mlflow.{key}": value for key, value in own.items() if value}}
 
 

@@ -34,11 +34,11 @@ from yaml import YAMLError
 
 from ablate import records, table
 from ablate.conf import conf, names, options
-from ablate.config import settings
+from ablate.config import canonical, settings
 from ablate.errors import ConfigError
 from ablate.records import RunRecord
 from ablate.study import SWEEP, Outcome, check, run
-from ablate.variant import Plan, composition, plan
+from ablate.variant import Plan, composition, diff, one_stage, plan
 from ablate.workspace import workspace
 
 CONFIG = "config"
@@ -184,6 +184,8 @@ def proved(args: argparse.Namespace) -> list[Plan]:
         settings(side.baseline)
         try:
             settings(side.config)
+            if side.variant:  # once more on values of their own types: "128" is no change from 128
+                one_stage(side.variant, diff(canonical(side.baseline), canonical(side.config)))
         except ConfigError as error:
             raise ConfigError(f"variant {side.variant}: {error}") from error
     return plans
