@@ -105,3 +105,11 @@ def test_every_command_that_a_message_names_exists():
     texts = [node.value for node in nodes if isinstance(node.value, str)]
     named = {word for text in texts for word in re.findall(r"python -m ablate ([a-z_]+)(?![\w.=])", text)}
     assert {"compare", "sync"} <= named <= commands().keys()
+
+
+def test_a_variant_that_shows_forbidden_documents_says_so_first(place):
+    baseline = runs.build(place, values={"q": runs.evidence(0, 0)})
+    leaking = runs.build(place, "open", {"q": {**runs.evidence(1, 1), "acl/violations": 3.0}}, baseline=baseline)
+    assert (
+        compare.compare([baseline, leaking]).sentence(leaking).startswith("open: 3 FORBIDDEN documents handed over; ")
+    )

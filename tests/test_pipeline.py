@@ -17,7 +17,7 @@ from ablate.chunker import Fixed, Whole
 from ablate.errors import AblateError
 from ablate.filter import Declared, Open
 from ablate.packer import TopK
-from ablate.pipeline import Line, ready, unlabelled
+from ablate.pipeline import Line, checked, counted, ready, unique, unlabelled
 from ablate.reranker import Keep
 from ablate.retriever import Bm25, Dense, Hybrid
 from ablate.tokens import Words
@@ -293,3 +293,21 @@ def test_what_one_query_gets_depends_on_no_other_query(retriever, statistics):
 def test_a_component_sees_a_question_and_nothing_that_is_known_about_its_answer():
     known = Query("q", "сколько?", frozenset({"user:anna"}), {"a": 1}, {"kind": "hard"}, False, "absent", critical=True)
     assert unlabelled(known) == Query("q", "сколько?", frozenset({"user:anna"}), {"a": 1})
+
+
+def test_a_chunk_outside_its_document_is_refused():
+    document = Document("отпуск", "28 дней")
+    for start, end in [(0, 8), (5, 2), (-1, 3), (4, 4)]:
+        with pytest.raises(AblateError, match="expected a span within the 7 characters"):
+            checked(Chunk(document, start, end))
+
+
+def test_of_hits_on_one_chunk_the_first_stays():
+    a, b = (Chunk(Document(name, "text"), 0, 4) for name in "ab")
+    assert unique([Hit(a, 2.0), Hit(b, 1.0), Hit(a, 0.5)]) == [Hit(a, 2.0), Hit(b, 1.0)]
+
+
+def test_no_packer_can_make_its_context_look_shorter_than_it_is():
+    passage = Chunk(Document("d", "один два три"), 0, 12)
+    assert counted(Context([passage], 1), Words()).tokens == 3
+    assert counted(Context([passage], 5), Words()).tokens == 5

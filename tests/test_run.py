@@ -349,3 +349,10 @@ def test_what_a_command_had_begun_is_removed_when_it_is_terminated(work, data):
     assert b"Traceback" not in err
     assert not list(work.glob("experiments/.hydra-*"))
     assert not list(work.glob("experiments/runs/*/*/run.json"))
+
+
+def test_a_number_written_as_text_is_no_change(work):
+    variant(work, "text", 'chunker:\n  size: "128"')
+    said = quiet("+variant=text")
+    assert said.code == 2
+    assert "found no difference from its baseline" in said.err
