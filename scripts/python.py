@@ -64,7 +64,10 @@ def install_torch():
             "  ablate needs no GPU. To avoid it stop now (Ctrl-C) and run the same command with ABLATE_TORCH_INDEX\n"
             "  set to the address that pytorch.org shows under Get Started for Pip and CPU. Going on in 15 seconds."
         )
-        time.sleep(15 if sys.stderr.isatty() else 0)
+        try:
+            time.sleep(15)
+        except KeyboardInterrupt:
+            sys.exit("set-up: stopped, nothing was downloaded")
     pip("install", *source, pin)
 
 

@@ -13,7 +13,7 @@ import ablate
 from ablate import identity
 from ablate.commands.run import composing
 from ablate.config import settings
-from ablate.identity import code, digest, fingerprints, run_name, study_name, targets
+from ablate.identity import code, digest, fingerprints, own, run_name, study_name, targets
 from ablate.variant import plan
 
 
@@ -105,7 +105,7 @@ def test_the_code_of_the_package_is_one_fingerprint(tmp_path, monkeypatch):
             file.write(text)
         identity.package.cache_clear()
         identity.source.cache_clear()
-        found.append(code([]))
+        found.append(code())
     identity.package.cache_clear()
     identity.source.cache_clear()
     assert found[0] == found[1] != found[2]
@@ -114,18 +114,18 @@ def test_the_code_of_the_package_is_one_fingerprint(tmp_path, monkeypatch):
 def test_a_users_own_module_is_code_and_a_component_of_ours_is_not_counted_twice(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     put(tmp_path, {"meins.py": "class Sieb: ...\n"})
-    first = code(["ablate.packer.TopK", "meins.Sieb"])
-    assert code(["ablate.packer.TopK"]) == code([]) != first
+    first = own(["ablate.packer.TopK", "meins.Sieb"])
+    assert own(["ablate.packer.TopK"]) == own([]) != first
     put(tmp_path, {"meins.py": "class Sieb: ...\nclass Netz: ...\n"})
-    assert code(["meins.Sieb"]) == first, "what runs is what was imported"
+    assert own(["meins.Sieb"]) == first, "what runs is what was imported"
     identity.source.cache_clear()
-    assert code(["meins.Sieb"]) != first
+    assert own(["meins.Sieb"]) != first
 
 
 def test_another_version_of_a_library_is_other_code(monkeypatch):
-    before = code([])
+    before = code()
     monkeypatch.setattr(identity, "version", lambda name: "0.0")
-    assert code([]) != before
+    assert code() != before
 
 
 def test_every_target_is_found_however_deep():

@@ -63,7 +63,8 @@ def fingerprints(dataset: Dataset, config: Node, baseline: Node) -> dict[str, st
         "scoring": digest(config["score"]),
         "config": digest(moving(config)),
         "baseline": digest(moving(baseline)),
-        "code": code(sorted(set(targets(config)))),
+        "code": code(),
+        "own": own(sorted(set(targets(config)))),
     }
 
 
@@ -74,7 +75,7 @@ def study_name(dataset: Dataset, prints: Mapping[str, str]) -> str:
 
 
 def run_name(variant: str, study: str, prints: Mapping[str, str]) -> str:
-    return f"{variant.replace('/', '-')}-{digest([study, prints['config'], prints['code']])[:8]}"
+    return f"{variant.replace('/', '-')}-{digest([study, prints['config'], prints['code'], prints['own']])[:8]}"
 
 
 def moving(config: Node) -> Node:
@@ -96,11 +97,14 @@ def targets(node: Any) -> Iterable[str]:
             yield from targets(item)
 
 
-def code(classes: Iterable[str]) -> str:
-    """One hash of this package's source, of the modules that hold the user's own classes, and of library versions."""
-    own = {name: beside(Path(inspect.getfile(located(name, "config")))) for name in classes if not ours(name)}
-    libraries = {name: installed(name) for name in LIBRARIES}
-    return digest({"package": package(), "own": own, "libraries": libraries})
+def code() -> str:
+    """One hash of this package's source and of the libraries that move a number."""
+    return digest({"package": package(), "libraries": {name: installed(name) for name in LIBRARIES}})
+
+
+def own(classes: Iterable[str]) -> str:
+    """One hash of the modules that hold the user's own classes."""
+    return digest({name: beside(Path(inspect.getfile(located(name, "config")))) for name in classes if not ours(name)})
 
 
 def ours(target: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-HEADINGS = (20, 12, 8)
+HEADINGS = (20, 12, 10)
 """Columns of a terminal that a heading may take before it is wrapped, tried in turn until a table fits."""
 
 LIMITS = ((40, 40), (28, 28), (28, 11), (20, 11), (17, 11), (14, 11), (10, 10))

@@ -164,7 +164,7 @@ def recorded(side: Side, place: Workspace, baseline: RunRecord | None) -> RunRec
         for record in records.find(place, side.study)
         if (record.finished or record.facts.get("sweep") == sweep)
         and record.variant == side.variant
-        and all(record.fingerprints.get(name) == side.fingerprints[name] for name in ("config", "code"))
+        and all(record.fingerprints.get(name) == side.fingerprints[name] for name in ("config", "code", "own"))
         and record.baseline == (baseline.id if baseline else None)
         and (not side.settings.latency.measured or record.config.get("latency") == side.config["latency"])
         and all(revision(side, stage) == known for stage, known in record.facts.get("models", {}).items())
