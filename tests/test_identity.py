@@ -146,10 +146,10 @@ def test_a_digest_depends_on_the_value_and_not_on_the_order_of_its_keys(node):
 
 
 def test_names_of_studies_and_runs_are_names_of_folders():
-    facts = {"corpus": "1", "ground_truth": "2", "scoring": "3", "baseline": "4", "config": "5", "code": "6"}
+    facts = {"corpus": "1", "ground_truth": "2", "scoring": "3", "baseline": "4", "config": "5", "code": "6", "own": ""}
     name = run_name("моё/мелко", "учёба-1", facts)
     assert name.startswith("моё-мелко-")
     assert "/" not in name
     assert name != run_name("моё/мелко", "учёба-2", facts)
-    assert name != run_name("моё/мелко", "учёба-1", facts | {"code": "7"})
+    assert name != run_name("моё/мелко", "учёба-1", facts | {"code": "7", "own": ""})
     assert name == run_name("моё/мелко", "учёба-1", facts | {"corpus": "7"}), "the study stands for the corpus"
