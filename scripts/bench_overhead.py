@@ -19,6 +19,7 @@ from pathlib import Path
 
 OVERRIDES = ["chunker=whole", "latency=off", "tracking=off", "+variant=reranker"]
 BARE = "--bare"
+BATCH = 32  # the library's own default
 CHECKED = 200  # pairs whose bare scores are held against ours
 
 
@@ -114,8 +115,7 @@ def bare(work):
     for text in [*wanted["documents"], *wanted["queries"]]:
         length = min(len(encoder.tokenizer(text, truncation=True)["input_ids"]), encoder.max_seq_length)
         groups.setdefault(length, []).append(text)
-    size = wanted["embedder"]["batch_size"]
-    batches = [group[start : start + size] for group in groups.values() for start in range(0, len(group), size)]
+    batches = [group[start : start + BATCH] for group in groups.values() for start in range(0, len(group), BATCH)]
 
     folder = models.find(wanted["reranker"]["model"], "onnx").path
     tokenizer = tokenizers.Tokenizer.from_file(str(next(folder.rglob("tokenizer.json"))))
@@ -129,7 +129,7 @@ def bare(work):
 
     start = time.perf_counter()
     for batch in batches:
-        encoder.encode(batch, batch_size=size, show_progress_bar=False)
+        encoder.encode(batch, batch_size=BATCH, show_progress_bar=False)
     scores = []
     for question, text in wanted["pairs"]:
         tokens = tokenizer.encode(question, text)

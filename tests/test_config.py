@@ -141,8 +141,9 @@ def test_values_take_the_type_of_their_field():
     assert type(built.k1) is float
     assert type(build({"_target_": "ablate.chunker.Fixed", "size": "60", "overlap": 0}, "chunker").size) is int
     prompted = build(
-        {"_target_": "ablate.embedder.SentenceTransformer", "model": 7, "batch_size": 1, "max_tokens": None,
-         "query_prompt": "запрос: ", "document_prompt": "${not:an interpolation}"},
+        {"_target_": "ablate.embedder.SentenceTransformer", "model": 7, "max_tokens": None,
+         "query_prompt": "запрос: ", "document_prompt": "${not:an interpolation}",
+         "dtype": "float32"},
         "embedder",
     )  # fmt: skip
     assert (prompted.model, prompted.max_tokens) == ("7", None)

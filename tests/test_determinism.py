@@ -1,8 +1,8 @@
-"""A number is a function of its own text or pair: batches, order, neighbours, threads and the store move no bit."""
+"""A number is a function of its own text or pair: order, neighbours, threads and the store move no bit."""
 
 import importlib.util
+import os
 import random
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ablate import models
 from ablate.embedder import SentenceTransformer
 from ablate.reranker import CrossEncoder, OnnxCrossEncoder
 from ablate.store import stored
@@ -27,7 +28,7 @@ TEXTS = [" ".join(WRITER.choices(WORDS, k=count)) for count in COUNTS]
 PAIRS = [(TEXTS[place], TEXTS[-1 - place]) for place in range(0, len(TEXTS), 3)]
 MARCO = "cross-encoder/ms-marco-MiniLM-L-12-v2"
 
-EMBEDDER = SentenceTransformer("sentence-transformers/all-MiniLM-L6-v2", 32, None, "", "")
+EMBEDDER = SentenceTransformer("sentence-transformers/all-MiniLM-L6-v2", None, "", "", "float32")
 RERANKERS = [CrossEncoder(MARCO, 20, None), OnnxCrossEncoder(MARCO, 20, 512)]
 
 
@@ -46,18 +47,22 @@ def vectors() -> np.ndarray:
     return np.concatenate([EMBEDDER.documents([text]) for text in TEXTS])
 
 
-@pytest.mark.parametrize(("size", "threads"), [(3, 1), (32, 1), (1, 2), (32, 2)])
-def test_batch_size_and_threads_move_no_bit(vectors, size, threads):
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("processors", [{0}, {0, 1}, {0, 1, 2}])
+def test_threads_move_no_bit(vectors, processors, threads, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: processors, raising=False)
+    models._threads.cache_clear()
     torch.set_num_threads(threads)
 
-    assert replace(EMBEDDER, batch_size=size).documents(TEXTS).tobytes() == vectors.tobytes()
+    assert EMBEDDER.documents(TEXTS).tobytes() == vectors.tobytes()
+    models._threads.cache_clear()
 
 
 @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.permutations(range(len(TEXTS))), st.integers(1, len(TEXTS)), st.integers(1, 40))
-def test_order_and_neighbours_move_no_bit(vectors, order, count, size):
+@given(st.permutations(range(len(TEXTS))), st.integers(1, len(TEXTS)))
+def test_order_and_neighbours_move_no_bit(vectors, order, count):
     chosen = order[:count]
-    found = replace(EMBEDDER, batch_size=size).documents([TEXTS[place] for place in chosen])
+    found = EMBEDDER.documents([TEXTS[place] for place in chosen])
 
     assert found.tobytes() == vectors[chosen].tobytes()
 

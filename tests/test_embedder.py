@@ -27,7 +27,7 @@ with_minilm = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory) -> SentenceTransformer:
     folder = tiny_models.embedder(tmp_path_factory.mktemp("модели") / "эмбеддер")
-    return SentenceTransformer(str(folder), 32, None, "", "")
+    return SentenceTransformer(str(folder), None, "", "", "float32")
 
 
 def test_vectors_are_float32_of_length_one(tiny):
@@ -40,7 +40,7 @@ def test_vectors_are_float32_of_length_one(tiny):
 
 def test_no_texts_give_no_vectors_of_the_models_dimensions(tiny):
     assert tiny.documents([]).shape == (0, 32)
-    assert tiny.seen([]).shape == (0,)
+    assert tiny.read([])[1].shape == (0,)
 
 
 @with_minilm
@@ -51,7 +51,7 @@ def test_vectors_are_those_of_sentence_transformers():
 
     texts = ["How many people live in Berlin?", "Сколько людей живёт в Берлине?", "", "a b " * 300]
     reference = sentence_transformers.SentenceTransformer(str(models.find(MINILM, "torch").path), device="cpu")
-    ours = SentenceTransformer(MINILM, 32, None, "query: ", "")
+    ours = SentenceTransformer(MINILM, None, "query: ", "", "float32")
 
     expected = reference.encode(texts, normalize_embeddings=True)
     assert ours.documents(texts) == pytest.approx(expected, abs=1e-6)
@@ -69,30 +69,29 @@ def test_a_prompt_is_put_before_its_own_kind_of_text_only(tiny):
 def test_texts_that_differ_only_beyond_the_limit_are_alike_and_counted(tiny):
     short = replace(tiny, max_tokens=5)
     texts = ["the refund policy возврат", "the refund policy товара", "the refund policy"]
-    vectors = short.documents(texts)
+    vectors, seen = short.read(texts)
 
     assert np.array_equal(vectors[0], vectors[1])
-    assert short.truncated(texts).tolist() == [True, True, False]
-    assert not tiny.truncated(texts).any()
+    assert (seen < [len(text) for text in texts]).tolist() == [True, True, False]
+    assert tiny.read(texts)[1].tolist() == [len(text) for text in texts]
 
 
 @pytest.mark.parametrize("limit", [3, 5, 17, None])
 def test_what_was_not_seen_moves_nothing(tiny, limit):
     cut = replace(tiny, max_tokens=limit)
-    seen = cut.seen(TEXTS)
+    seen = cut.read(TEXTS)[1]
     read = [text[:end] for text, end in zip(TEXTS, seen, strict=True)]
 
     assert np.array_equal(cut.documents(TEXTS), cut.documents(read))
-    assert ((seen == [len(text) for text in TEXTS]) == ~cut.truncated(TEXTS)).all()
+    assert (seen < [len(text) for text in TEXTS]).any()
 
 
 def test_the_prompt_takes_its_share_of_the_limit(tiny):
     prompted = replace(tiny, max_tokens=6, query_prompt="the refund ")
     texts = ["policy policy policy"]
 
-    assert prompted.seen(texts).tolist() == [len("policy policy policy")]
-    assert prompted.seen(texts, as_queries=True).tolist() == [len("policy policy")]
-    assert prompted.truncated(texts, as_queries=True).tolist() == [True]
+    assert prompted.read(texts)[1].tolist() == [len("policy policy policy")]
+    assert prompted.read(texts, as_queries=True)[1].tolist() == [len("policy policy")]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +100,6 @@ def test_the_prompt_takes_its_share_of_the_limit(tiny):
         ("max_tokens", 7, True),
         ("query_prompt", "query: ", True),
         ("document_prompt", "документ: ", True),
-        ("batch_size", 7, False),
     ],
 )
 def test_the_revision_moves_with_every_setting_that_moves_a_vector(tiny, field, value, moves):
@@ -115,7 +113,6 @@ def test_the_revision_names_weights_precision_and_libraries(tiny):
 
 def test_long_texts_are_cut_without_a_word(tiny, capfd, caplog):
     tiny.documents(["the refund " * 200])
-    tiny.truncated(["the refund " * 200])
 
     assert capfd.readouterr() == ("", "")
     assert not caplog.records
@@ -123,21 +120,24 @@ def test_long_texts_are_cut_without_a_word(tiny, capfd, caplog):
 
 def test_a_tokenizer_without_padding_token_works(tmp_path):
     folder = tiny_models.embedder(tmp_path / "no-padding", pad_token=None)
-    embedder = SentenceTransformer(str(folder), 4, None, "", "")
+    embedder = SentenceTransformer(str(folder), None, "", "", "float32")
 
     assert np.array_equal(embedder.documents(TEXTS)[::-1], embedder.documents(TEXTS[::-1]))
 
 
-@pytest.mark.parametrize(("field", "value"), [("batch_size", 0), ("max_tokens", 0), ("max_tokens", -1)])
+@pytest.mark.parametrize(("field", "value"), [("max_tokens", 0), ("max_tokens", -1)])
 def test_a_setting_below_one_is_refused(tiny, field, value):
     with pytest.raises(ConfigError, match=rf"^{field}: found {value}, expected 1 or more; raise it$"):
         replace(tiny, **{field: value})
 
 
 def test_a_setting_of_a_config_is_named_once():
-    node = {"_target_": "ablate.embedder.SentenceTransformer", **vars(SentenceTransformer("m", 32, None, "", ""))}
-    with pytest.raises(ConfigError, match=r"^embedder\.batch_size: found 0, expected 1 or more; raise it$"):
-        build({**node, "batch_size": 0}, "embedder")
+    node = {
+        "_target_": "ablate.embedder.SentenceTransformer",
+        **vars(SentenceTransformer("m", None, "", "", "float32")),
+    }
+    with pytest.raises(ConfigError, match=r"^embedder\.max_tokens: found 0, expected 1 or more; raise it$"):
+        build({**node, "max_tokens": 0}, "embedder")
 
 
 def test_weights_that_give_no_numbers_are_refused():

@@ -58,11 +58,12 @@ class Longest(Pairwise):
     tally: dict = field(default_factory=dict)
     revision: str = "longest"
 
-    def scores(self, pairs):
-        return np.array([len(text) for _, text in pairs], float)
+    def read(self, pairs):
+        lengths = np.array([len(text) for _, text in pairs])
+        return lengths.astype(float), lengths > 15
 
     def truncated(self, pairs):
-        return np.array([len(text) > 15 for _, text in pairs], np.bool_)
+        return self.read(pairs)[1]
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def dataset(tmp_path, documents=DOCUMENTS, queries=(ASKED, SILENT)):
 
 def made(data, access=Prefilter("global"), depth=2, **stages):  # noqa: B008  # frozen
     plain = Line(Whole(), HashEmbedder(), Bm25(1.5, 0.75, []), Declared(), access, Keep(), TopK())
-    return ready(replace(plain, **stages), data, Words(), 1, depth)
+    return ready(replace(plain, **stages), data, Words(), 1, depth, 640)
 
 
 def inspected(line, query=ASKED):

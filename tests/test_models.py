@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny_models
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ablate import models
 from ablate.errors import AblateError, ConfigError, ModelNotFound, first_line
@@ -166,7 +164,7 @@ def test_a_broken_folder_is_one_sentence(tmp_path):
     folder = folder_of_weights(tmp_path / "сломано")
 
     with pytest.raises(ModelNotFound, match=r"^model folder .*сломано: .*check that it is complete$"):
-        models.sentence_transformer(folder)
+        models.sentence_transformer(folder, "float32")
 
 
 def test_an_error_that_says_nothing_is_named():
@@ -203,7 +201,7 @@ def test_loading_shows_nothing_and_leaves_the_settings_alone(tmp_path, capfd, ca
     transformers_logging.enable_progress_bar()
     capfd.readouterr()
     with caplog.at_level("INFO"):
-        models.sentence_transformer(folder)
+        models.sentence_transformer(folder, "float32")
 
     assert capfd.readouterr() == ("", "")
     assert not caplog.records
@@ -215,30 +213,16 @@ def test_weights_saved_in_half_precision_are_used_in_float32(tmp_path):
 
     folder = tiny_models.embedder(tmp_path / "half", dtype="bfloat16")
 
-    assert models.sentence_transformer(folder).dtype == torch.float32
+    assert models.sentence_transformer(folder, "float32").dtype == torch.float32
 
 
 def test_a_limit_beyond_the_models_positions_is_refused(tmp_path):
-    model = models.sentence_transformer(tiny_models.embedder(tmp_path / "model"))
+    model = models.sentence_transformer(tiny_models.embedder(tmp_path / "model"), "float32")
 
     assert models.token_limit(model, None, "embedder") == 64
     assert models.token_limit(model, 10, "embedder") == 10
     with pytest.raises(ConfigError, match=r"^embedder\.max_tokens: found 65, expected at most .* 64 positions"):
         models.token_limit(model, 65, "embedder")
-
-
-@given(st.lists(st.integers(1, 90), max_size=60), st.integers(1, 9))
-def test_batches_hold_every_position_and_only_equal_counts(counts, size):
-    counts = np.array(counts, np.int64)
-    found = list(models.batches(counts, size))
-
-    assert sorted({place for batch in found for place in batch}) == list(range(len(counts)))
-    assert sum(len(set(batch.tolist())) for batch in found) == len(counts)
-    for batch in found:
-        rows = counts[batch].sum()
-        assert len(set(counts[batch])) == 1
-        assert len(set(batch.tolist())) <= size
-        assert rows >= models.ROWS or rows % 4 == 0
 
 
 def test_a_missing_distribution_has_no_version():
@@ -253,7 +237,7 @@ def test_revisions_are_known_without_loading_torch():
         "import sys, json\n"
         "from ablate.embedder import SentenceTransformer\n"
         "from ablate.reranker import CrossEncoder, OnnxCrossEncoder\n"
-        f"known = [SentenceTransformer({MINILM!r}, 32, None, '', ''), OnnxCrossEncoder({MARCO!r}, 20, 512)]\n"
+        f"known = [SentenceTransformer({MINILM!r}, None, '', '', 'float32'), OnnxCrossEncoder({MARCO!r}, 20, 512)]\n"
         "revisions = [each.revision for each in known]\n"
         "heavy = {'torch', 'onnxruntime', 'tokenizers'} & {*sys.modules}\n"
         "print(json.dumps([revisions, [*heavy]]))"

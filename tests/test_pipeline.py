@@ -90,15 +90,15 @@ class Recorder:
         self.note("rerank", query, hits)
         return hits[::-1]
 
-    def pack(self, query, hits, k, tokens):
-        self.note("pack", query, hits, k, tokens)
+    def pack(self, query, hits, k, budget, tokens):
+        self.note("pack", query, hits, k, budget, tokens)
         return Context([hit.chunk for hit in hits[:k]], 7)
 
 
 def recorded():
     recorder = Recorder()
     line = Line(recorder.chunk, HashEmbedder(), recorder, recorder, recorder, recorder.rerank, recorder.pack)
-    return recorder, ready(line, dataset(), Words(), 1, 50)
+    return recorder, ready(line, dataset(), Words(), 1, 50, 640)
 
 
 def test_the_stages_are_called_in_the_order_of_the_line():
@@ -176,7 +176,7 @@ def test_no_component_imports_what_knows_the_ground_truth(module):
 def line_of(*, queries=(QUERY,), documents=DOCUMENTS, k=5, depth=50, **parts):
     """A line of plain components, but for `parts`, over documents and queries."""
     plain = Line(Whole(), HashEmbedder(), Bm25(1.5, 0.75, []), Open(), Prefilter("global"), Keep(), TopK())
-    return ready(dataclasses.replace(plain, **parts), dataset(documents, queries), Words(), k, depth)
+    return ready(dataclasses.replace(plain, **parts), dataset(documents, queries), Words(), k, depth, 640)
 
 
 def ids(hits):
@@ -212,7 +212,7 @@ def test_a_postfilter_strikes_out_before_the_reranker_reads():
             return hits
 
     line = Line(Whole(), HashEmbedder(), Dense(), Open(), Postfilter(), Reader(), TopK())
-    trace = ready(line, dataset(), Words(), 5, 50)(QUERY)
+    trace = ready(line, dataset(), Words(), 5, 50, 640)(QUERY)
     assert "salaries" in ids(trace.candidates.fused)
     assert "salaries" not in read
     assert "отпуск" in read

@@ -39,8 +39,8 @@ class Table(Pairwise):
     first: int
     given: dict
 
-    def scores(self, pairs):
-        return np.array([self.given[text] for _, text in pairs], float)
+    def read(self, pairs):
+        return np.array([self.given[text] for _, text in pairs], float), np.zeros(len(pairs), np.bool_)
 
 
 def hits(*texts):
@@ -129,8 +129,8 @@ def test_pairs_are_scored_each_for_itself(tiny):
 
 
 def test_pairs_beyond_the_limit_are_cut_and_counted(tiny):
-    assert tiny.truncated(PAIRS).tolist() == [False, True, False, False, False]
-    assert replace(tiny, max_tokens=5).truncated(PAIRS).tolist() == [True, True, False, True, True]
+    assert tiny.read(PAIRS)[1].tolist() == [False, True, False, False, False]
+    assert replace(tiny, max_tokens=5).read(PAIRS)[1].tolist() == [True, True, False, True, True]
 
 
 def test_pairs_that_differ_only_beyond_the_limit_are_alike(tiny):
@@ -143,7 +143,6 @@ def test_pairs_that_differ_only_beyond_the_limit_are_alike(tiny):
 
 def test_long_pairs_are_cut_without_a_word(tiny, capfd, caplog):
     tiny.scores([("the refund " * 200, "policy " * 200)])
-    tiny.truncated([("the refund " * 200, "policy " * 200)])
 
     assert capfd.readouterr() == ("", "")
     assert not caplog.records
@@ -226,9 +225,9 @@ def test_a_quantised_pair_is_scored_for_itself(onnx):
 def test_the_tokenizer_files_own_padding_and_limit_are_not_used(onnx):
     long = (BERLIN, "Берлин " * 100)
 
-    assert onnx.truncated([long, KNOWN[0]]).tolist() == [True, False]
+    assert onnx.read([long, KNOWN[0]])[1].tolist() == [True, False]
     assert len(reranker._tokenizer(models.find(MARCO, "onnx").path, 512).encode(*KNOWN[0])) < 60
-    assert replace(onnx, max_tokens=30).truncated(KNOWN).tolist() == [True, False]
+    assert replace(onnx, max_tokens=30).read(KNOWN)[1].tolist() == [True, False]
 
 
 @with_marco
@@ -236,12 +235,9 @@ def test_the_number_of_threads_moves_no_bit(onnx, monkeypatch):
     scores = set()
     for processors in ({0}, {0, 1}):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _, processors=processors: processors, raising=False)
-        reranker._session.cache_clear()
-        assert reranker._session(models.find(MARCO, "onnx").path).get_session_options().intra_op_num_threads == len(
-            processors
-        )
+        models._threads.cache_clear()
+        assert models.processors() == len(processors)
         scores.add(onnx.scores(KNOWN).tobytes())
-    reranker._session.cache_clear()
 
     assert len(scores) == 1
 
@@ -259,7 +255,7 @@ def test_an_onnx_folder_without_tokenizer_is_refused(tmp_path):
     (tmp_path / "model.onnx").write_bytes(b"")
 
     with pytest.raises(ModelNotFound, match=r"found no tokenizer\.json, expected one beside the ONNX file"):
-        OnnxCrossEncoder(str(tmp_path), 20, 512).truncated(KNOWN)
+        OnnxCrossEncoder(str(tmp_path), 20, 512).read(KNOWN)
 
 
 @pytest.mark.parametrize(

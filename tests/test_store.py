@@ -49,8 +49,9 @@ class Stub:
     def queries(self, texts):
         return -self.documents(texts)
 
-    def seen(self, texts, as_queries=False):
-        return np.array([min(len(text), self.limit) for text in texts])
+    def read(self, texts, as_queries=False):
+        vectors = self.queries(texts) if as_queries else self.documents(texts)
+        return vectors, np.array([min(len(text), self.limit) for text in texts])
 
     def vector(self, text):
         seed = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
@@ -63,12 +64,10 @@ class PairStub(Pairwise):
     first: int = 2
     asked: list = field(default_factory=list)
 
-    def scores(self, pairs):
+    def read(self, pairs):
         self.asked.extend(pairs)
-        return np.array([len(text) * 1.1 for _, text in pairs])
-
-    def truncated(self, pairs):
-        return np.array([len(text) > 60 for _, text in pairs], np.bool_)
+        lengths = np.array([len(text) for _, text in pairs])
+        return lengths * 1.1, lengths > 60
 
 
 @pytest.fixture
@@ -135,7 +134,7 @@ def test_a_query_is_not_taken_for_a_document_of_the_same_text(folder):
 
 def test_other_code_has_a_file_of_its_own(folder, tmp_path, monkeypatch):
     made = [
-        SentenceTransformer(str(tiny_models.embedder(tmp_path / "модель")), 32, None, "", ""),
+        SentenceTransformer(str(tiny_models.embedder(tmp_path / "модель")), None, "", "", "float32"),
         CrossEncoder(str(tiny_models.cross_encoder(tmp_path / "пары")), 3, None),
         OnnxCrossEncoder(str(onnx_folder(tmp_path / "onnx")), 3, 64),
     ]
@@ -334,17 +333,17 @@ def test_memory_is_the_matrix_and_a_slice(folder):
 
 
 def test_a_half_filled_store_gives_the_real_models_bytes(folder, tmp_path):
-    model = SentenceTransformer(str(tiny_models.embedder(tmp_path / "model")), 3, None, "", "")
+    model = SentenceTransformer(str(tiny_models.embedder(tmp_path / "model")), None, "", "", "float32")
     texts = [text for text in TEXTS if text.isprintable()] + ["the refund " * count for count in range(1, 9)]
     kept = stored(model, folder)
     kept.documents(texts[1::2])
 
     assert kept.documents(texts).tobytes() == model.documents(texts).tobytes()
-    assert kept.truncated(texts).tolist() == model.truncated(texts).tolist()
+    assert kept.truncated(texts).tolist() == (model.read(texts)[1] < [len(text) for text in texts]).tolist()
 
 
 def test_when_everything_is_stored_torch_is_not_imported(folder, tmp_path):
-    model = SentenceTransformer(str(tiny_models.embedder(tmp_path / "model")), 3, None, "", "")
+    model = SentenceTransformer(str(tiny_models.embedder(tmp_path / "model")), None, "", "", "float32")
     pairs = CrossEncoder(str(tiny_models.cross_encoder(tmp_path / "pairs")), 3, None)
     stored(model, folder).documents(["возврат"])
     stored(pairs, folder).scores([("возврат", "товара")])

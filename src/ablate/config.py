@@ -41,7 +41,9 @@ class Settings:
     tracking: Any
     k: int
     depth: int
+    budget: int
     seed: int
+    dry_run: bool
     rerun: bool
 
     def __post_init__(self) -> None:
@@ -49,6 +51,8 @@ class Settings:
             raise ConfigError(
                 f"k: found {self.k} with depth {self.depth}, expected 1 <= k <= depth; set k or depth accordingly"
             )
+        if self.budget < 1:
+            raise ConfigError(f"budget: found {self.budget}, expected at least 1 token; raise it")
 
     @cached_property
     def line(self) -> Line:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,30 +13,32 @@ from numpy.typing import NDArray
 from ablate import models
 from ablate.errors import AblateError, ConfigError
 
+DTYPES = ("float32", "bfloat16")
+
 
 @dataclass(frozen=True)
 class SentenceTransformer:
-    """A sentence-transformers model on the CPU in float32.
+    """A sentence-transformers model on the CPU.
 
-    `model` is a folder, or a name that `models.find` knows; `batch_size` moves no bit of a vector; `max_tokens` (None:
-    the model's own limit) counts special tokens and the prompt, what lies beyond is not read; the prompts are put
-    before each query and each document.
+    `model` is a folder, or a name that `models.find` knows; `max_tokens` (None: the model's own limit) counts special
+    tokens and the prompt, what lies beyond is not read; the prompts are put before each query and each document;
+    `dtype` is `float32`, or `bfloat16`, which is faster where the processor has it and moves low bits.
 
     Raises:
-        ConfigError: `batch_size` or `max_tokens` is below 1.
+        ConfigError: `max_tokens` is below 1, or `dtype` is another.
     """
 
     model: str
-    batch_size: int
     max_tokens: int | None
     query_prompt: str
     document_prompt: str
+    dtype: str
 
     def __post_init__(self) -> None:
-        for key in ("batch_size", "max_tokens"):
-            value = getattr(self, key)
-            if value is not None and value < 1:
-                raise ConfigError(f"{key}: found {value}, expected 1 or more; raise it")
+        if self.max_tokens is not None and self.max_tokens < 1:
+            raise ConfigError(f"max_tokens: found {self.max_tokens}, expected 1 or more; raise it")
+        if self.dtype not in DTYPES:
+            raise ConfigError(f"dtype: found {self.dtype!r}, expected {' or '.join(DTYPES)}; choose one")
 
     @property
     def revision(self) -> str:
@@ -42,45 +46,39 @@ class SentenceTransformer:
         weights = models.find(self.model, "torch")
         return (
             f"SentenceTransformer {weights.revision} max_tokens={self.max_tokens} query_prompt={self.query_prompt!r} "
-            f"document_prompt={self.document_prompt!r} float32 cpu l2 code={models.code()} "
+            f"document_prompt={self.document_prompt!r} {self.dtype} cpu l2 code={models.code()} "
             + models.versions("torch", "transformers", "sentence-transformers", "tokenizers")
         )
 
     def documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of documents, shape (texts, dimensions)."""
-        return self._encode(texts, self.document_prompt)
+        return self.read(texts)[0]
 
     def queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of queries, shape (texts, dimensions)."""
-        return self._encode(texts, self.query_prompt)
+        return self.read(texts, as_queries=True)[0]
 
-    def seen(self, texts: Sequence[str], as_queries: bool = False) -> NDArray[np.int64]:
-        """How many characters from its start the model reads of each text, shape (texts,); all of an uncut one."""
+    def read(self, texts: Sequence[str], as_queries: bool = False) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Vectors, (texts, dimensions), and how many characters of each text the model's limit let it see, (texts,)."""
         prompt = self.query_prompt if as_queries else self.document_prompt
-        model = models.sentence_transformer(models.find(self.model, "torch").path)
+        model = models.sentence_transformer(models.find(self.model, "torch").path, self.dtype)
         limit = models.token_limit(model, self.max_tokens, "embedder")
+        inputs = (models.features(model, text, limit, prompt) for text in texts)
+        rows = list(models.side_by_side(partial(_embedding, model), inputs, models.one_thread))
+        vectors = np.array(rows, np.float32).reshape(len(texts), model.get_embedding_dimension())
+        counts = models.token_counts(model, texts, prompt)
         seen = np.array([len(text) for text in texts], np.int64)
-        for place in np.flatnonzero(models.token_counts(model, texts, prompt) > limit).tolist():
-            seen[place] = _last_end(model.tokenizer, prompt + texts[place], limit) - len(prompt)
-        return np.maximum(seen, 0)
+        for place in np.flatnonzero(counts > limit).tolist():
+            seen[place] = max(0, _last_end(model.tokenizer, prompt + texts[place], limit) - len(prompt))
+        return normalised(vectors, self.model), seen
 
-    def truncated(self, texts: Sequence[str], as_queries: bool = False) -> NDArray[np.bool_]:
-        """Which texts the model's limit cut, shape (texts,)."""
-        return self.seen(texts, as_queries) < np.array([len(text) for text in texts], np.int64)
 
-    def _encode(self, texts: Sequence[str], prompt: str) -> NDArray[np.float32]:
-        import torch
+def _embedding(model: Any, features: Any) -> NDArray[np.float32]:
+    import torch
 
-        weights = models.find(self.model, "torch")
-        model = models.sentence_transformer(weights.path)
-        limit = models.token_limit(model, self.max_tokens, "embedder")
-        counts = np.minimum(models.token_counts(model, texts, prompt), limit)
-        vectors = np.empty((len(texts), model.get_embedding_dimension()), np.float32)
-        with torch.inference_mode():
-            for places in models.batches(counts, self.batch_size):
-                batch = models.features(model, [texts[place] for place in places], limit, prompt)
-                vectors[places] = normalised(model(batch)["sentence_embedding"].float().numpy(), self.model)
-        return vectors
+    with torch.inference_mode():
+        vector: NDArray[np.float32] = model(features)["sentence_embedding"][0].float().numpy()
+    return vector
 
 
 def normalised(vectors: NDArray[np.float32], name: str) -> NDArray[np.float32]:

@@ -16,7 +16,7 @@ from ablate.config import STAGES, Node, Settings, canonical, located, settings
 from ablate.types import Dataset
 from ablate.variant import Changes, Plan
 
-MOVING = (*STAGES, "tokens", "k", "depth")
+MOVING = (*STAGES, "tokens", "k", "depth", "budget")
 """The keys of a config that move a ranking or a context; where data lie, timing and tracking do not."""
 
 LIBRARIES = ("bm25s", "faiss-cpu", "numpy", "onnxruntime", "PyStemmer", "regex", "sentence-transformers", "torch",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
-import itertools
 import logging
+import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -31,14 +32,6 @@ SETTINGS = ("*.json", "*.txt", "*.model", "*.onnx_data")
 
 CODE = ("embedder", "reranker", "models", "dequantise")
 """The modules of this package whose source shapes a vector or a score."""
-
-ROWS = 64
-"""Matrix products of at least so many rows, or of a multiple of four, give each row the same bits.
-
-Smaller ones may not: where a thread is left with fewer than four rows the product takes another path, and the last bit
-of a row depends on how many rows and threads there are. Seen in MKL, as torch 2.13 uses it, on 1 to 32 threads, up to
-51 rows.
-"""
 
 HUB_SECONDS = 5.0
 """How long a hub may take to answer before it counts as out of reach."""
@@ -211,14 +204,14 @@ def _version(distribution: str) -> str:
 
 
 @functools.cache
-def sentence_transformer(path: Path) -> Any:
-    """The loaded embedding model: float32 on the CPU, whatever the checkpoint or the machine would prefer."""
+def sentence_transformer(path: Path, dtype: str) -> Any:
+    """The loaded embedding model: on the CPU in torch's `dtype`, whatever checkpoint or machine would prefer."""
     import sentence_transformers
     import torch
 
     with _loading(path):
         return sentence_transformers.SentenceTransformer(
-            str(path), device="cpu", local_files_only=True, model_kwargs={"dtype": torch.float32}
+            str(path), device="cpu", local_files_only=True, model_kwargs={"dtype": getattr(torch, dtype)}
         )
 
 
@@ -295,22 +288,34 @@ def token_counts(model: Any, inputs: Sequence[Any], prompt: str | None = None) -
     return counts
 
 
-def batches(counts: NDArray[np.int64], size: int) -> Iterator[NDArray[np.intp]]:
-    """Positions of inputs in batches of equal token count, the longest first, at most `size` each.
-
-    Equal counts need no padding, and without padding an input's numbers do not depend on its batch mates. A
-    batch of few tokens comes with inputs repeated, for the reason that `ROWS` gives.
-    """
-    order = np.argsort(-counts, kind="stable")
-    for group in np.split(order, np.flatnonzero(np.diff(counts[order])) + 1):
-        for start in range(0, len(group), size):
-            batch = group[start : start + size]
-            tokens = max(1, int(counts[batch[0]]))
-            filled = next(n for n in itertools.count(len(batch)) if n * tokens >= ROWS or n * tokens % 4 == 0)
-            yield np.resize(batch, filled)
-
-
-def features(model: Any, inputs: Sequence[Any], limit: int, prompt: str | None = None) -> Any:
-    """Model-ready tensors of inputs of equal token count, cut at `limit` tokens, without padding."""
+def features(model: Any, item: Any, limit: int, prompt: str | None = None) -> Any:
+    """Model-ready tensors of one text or pair, cut at `limit` tokens, with a first dimension of 1."""
     cut = {"text": {"padding": False, "truncation": "longest_first", "max_length": limit}}
-    return model.preprocess(list(inputs), prompt=prompt, processing_kwargs=cut)
+    return model.preprocess([item], prompt=prompt, processing_kwargs=cut)
+
+
+def side_by_side(call: Callable[[Any], Any], items: Iterable[Any], prepare: Callable[[], None] | None = None) -> Any:
+    """`call` of each item, in order, one item a call and one thread a call, as many at a time as there are processors.
+
+    Matrix libraries choose their path by the number of rows and threads, and paths differ in the last bit. A call that
+    holds one item on one thread gives what that item alone decides, whatever is asked for beside it; and threads that
+    never wait for each other lose little to batches. `prepare` is run once in every thread.
+    """
+    return _threads(prepare).map(call, items)
+
+
+@functools.cache
+def _threads(prepare: Callable[[], None] | None) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(processors(), "model", initializer=prepare or (lambda: None))
+
+
+def one_thread() -> None:
+    """Torch's own threads, which would share one call, are set to one for the thread that this is run in."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def processors() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -13,6 +13,6 @@ from ablate.types import Context, Hit, Query
 class TopK:
     """The first k chunks as they are, in the order of the ranking."""
 
-    def __call__(self, query: Query, hits: Sequence[Hit], k: int, tokens: Tokens) -> Context:
+    def __call__(self, query: Query, hits: Sequence[Hit], k: int, budget: int, tokens: Tokens) -> Context:
         passages = tuple(hit.chunk for hit in hits[:k])
         return Context(passages, sum(tokens.count(passage.text) for passage in passages))

@@ -34,8 +34,8 @@ class Line:
 class Ready:
     """A line whose corpus is chunked and whose access and filter know the documents: call it with a query.
 
-    `owners` is the position of each chunk's document, `(chunks,)`; `k` the number of chunks that the packer hands over,
-    `depth` the number of candidates, `tokens` the study's counter. Indexes are built when a query first needs them.
+    `owners` is the position of each chunk's document, `(chunks,)`; `k` the number of chunks and `budget` the number of
+    tokens that the packer may hand over, `depth` the number of candidates, `tokens` the study's counter. Indexes are built when a query first needs them.
     """
 
     line: Line
@@ -47,6 +47,7 @@ class Ready:
     tokens: Any
     k: int
     depth: int
+    budget: int
     indexes: dict[bytes, tuple[Search, npt.NDArray[np.intp]]] = field(default_factory=dict, repr=False)
 
     def __call__(self, asked: Query) -> Trace:
@@ -60,7 +61,7 @@ class Ready:
         watch.lap("search")
         ranked = unique(self.line.reranker(query, permitted))
         watch.lap("rerank")
-        context = counted(self.line.packer(query, ranked, self.k, self.tokens), self.tokens)
+        context = counted(self.line.packer(query, ranked, self.k, self.budget, self.tokens), self.tokens)
         watch.lap("pack")
         pool = int(allowed[self.owners].sum())
         return Trace(asked, candidates, permitted, ranked, context, pool, int(allowed.sum()), watch.laps)
@@ -104,7 +105,7 @@ def views(line: Line, dataset: Dataset) -> tuple[Any, Any]:
     return access, line.filter.over(dataset.documents)
 
 
-def ready(line: Line, dataset: Dataset, tokens: Any, k: int, depth: int) -> Ready:
+def ready(line: Line, dataset: Dataset, tokens: Any, k: int, depth: int, budget: int) -> Ready:
     """Chunk the corpus and let access and filter see its documents.
 
     Raises:
@@ -115,7 +116,7 @@ def ready(line: Line, dataset: Dataset, tokens: Any, k: int, depth: int) -> Read
     pieces = [list(dict.fromkeys(line.chunker(document, tokens))) for document in dataset.documents]
     owners = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces])
     chunks = [checked(chunk) for piece in pieces for chunk in piece]
-    return Ready(line, dataset, chunks, owners, access, filter, tokens, k, depth)
+    return Ready(line, dataset, chunks, owners, access, filter, tokens, k, depth, budget)
 
 
 def unique(hits: Iterable[Hit]) -> list[Hit]:

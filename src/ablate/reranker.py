@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ from ablate.types import Hit, Query, ranking
 
 Pair = tuple[str, str]
 """The query's text and the chunk's reading."""
+
+Judged = tuple[NDArray[np.float64], NDArray[np.bool_]]
+"""The logit of each pair, and whether the model's limit cut it, both of shape (pairs,)."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +43,18 @@ def rerank(
     return [*ranking([Hit(hit.chunk, float(logit)) for hit, logit in zip(head, logits, strict=True)]), *tail]
 
 
-class Pairwise:
+class Pairwise(ABC):
     """What rerankers have in common that give every (query, chunk) pair a score of its own."""
 
     first: int
 
+    @abstractmethod
+    def read(self, pairs: Sequence[Pair]) -> Judged:
+        """Logits, each a function of its pair alone, and which pairs were cut."""
+
     def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
-        raise NotImplementedError
+        """The logit of each pair, shape (pairs,); a function of the pair alone."""
+        return self.read(pairs)[0]
 
     def __call__(self, query: Query, hits: Sequence[Hit]) -> list[Hit]:
         return rerank(query, hits, self.first, self.scores)
@@ -55,10 +64,8 @@ class Pairwise:
 class CrossEncoder(Pairwise):
     """A sentence-transformers cross-encoder on the CPU in float32, one pair a call; its scores are logits.
 
-    The head of such a model multiplies one row a pair, and the last bits of so small a product depend on the number of
-    rows; pairs of one query are seldom of equal length, so a batch would hardly be faster. `model` is a folder, or a
-    name that `models.find` knows; `first` is how many hits are scored again; `max_tokens` (None: the model's own limit)
-    counts query, chunk and special tokens.
+    `model` is a folder, or a name that `models.find` knows; `first` is how many hits are scored again; `max_tokens`
+    (None: the model's own limit) counts query, chunk and special tokens.
 
     Raises:
         ConfigError: a number is below 1.
@@ -79,28 +86,14 @@ class CrossEncoder(Pairwise):
             f"code={models.code()} " + models.versions("torch", "transformers", "sentence-transformers", "tokenizers")
         )
 
-    def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
-        """The logit of each pair, shape (pairs,); a function of the pair alone."""
-        import torch
-
-        model, limit = self._loaded()
-        counts = np.minimum(models.token_counts(model, pairs), limit)
-        scores = np.empty(len(pairs), np.float64)
-        # The model itself is called, and not its `predict`, which puts an activation on the logits.
-        with torch.inference_mode():
-            for places in models.batches(counts, 1):
-                batch = models.features(model, [pairs[place] for place in places], limit)
-                scores[places] = _single(model(batch)["scores"].float().numpy(), self.model)
-        return _finite(scores, self.model)
-
-    def truncated(self, pairs: Sequence[Pair]) -> NDArray[np.bool_]:
-        """Which pairs the model's limit cut, shape (pairs,)."""
-        model, limit = self._loaded()
-        return models.token_counts(model, pairs) > limit
-
-    def _loaded(self) -> tuple[Any, int]:
+    def read(self, pairs: Sequence[Pair]) -> Judged:
+        """Logits, each a function of its pair alone, and which pairs were cut."""
         model = models.cross_encoder(models.find(self.model, "torch").path)
-        return model, models.token_limit(model, self.max_tokens, "reranker")
+        limit = models.token_limit(model, self.max_tokens, "reranker")
+        inputs = (models.features(model, pair, limit) for pair in pairs)
+        logits = models.side_by_side(partial(_logits, model), inputs, models.one_thread)
+        scores = np.array([_single(found, self.model) for found in logits], np.float64).reshape(len(pairs))
+        return _finite(scores, self.model), models.token_counts(model, pairs) > limit
 
 
 @dataclass(frozen=True)
@@ -130,33 +123,33 @@ class OnnxCrossEncoder(Pairwise):
             f"code={models.code()} " + models.versions("onnxruntime", "tokenizers")
         )
 
-    def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
-        """The logit of each pair, shape (pairs,); a function of the pair alone."""
+    def read(self, pairs: Sequence[Pair]) -> Judged:
+        """Logits, each a function of its pair alone, and which pairs were cut."""
         folder = models.find(self.model, "onnx").path
-        session, tokenizer = _session(folder), _tokenizer(folder, self.max_tokens)
+        tokenizer, session = _tokenizer(folder, self.max_tokens), _session(folder)
         names = [each.name for each in session.get_inputs()]
-        scores = np.empty(len(pairs), np.float64)
-        for place, pair in enumerate(pairs):
+
+        def judge(pair: Pair) -> tuple[float, bool]:
             tokens = tokenizer.encode(*pair)
             arrays = {
                 "input_ids": tokens.ids,
                 "attention_mask": tokens.attention_mask,
                 "token_type_ids": tokens.type_ids,
             }
-            scores[place] = _single(
-                session.run(None, {name: np.array([arrays[name]], np.int64) for name in names})[0], self.model
-            )[0]
-        return _finite(scores, self.model)
+            logits = session.run(None, {name: np.array([arrays[name]], np.int64) for name in names})[0]
+            return _single(logits, self.model), bool(tokens.overflowing)
 
-    def truncated(self, pairs: Sequence[Pair]) -> NDArray[np.bool_]:
-        """Which pairs the limit cut, shape (pairs,)."""
-        tokenizer = _tokenizer(models.find(self.model, "onnx").path, self.max_tokens)
-        return np.array([bool(tokenizer.encode(*pair).overflowing) for pair in pairs], np.bool_)
+        # The longest first, so that at the end no thread waits long for another.
+        order = sorted(range(len(pairs)), key=lambda place: -len(pairs[place][1]))
+        scores, cut = np.empty(len(pairs), np.float64), np.empty(len(pairs), np.bool_)
+        for place, judged in zip(order, models.side_by_side(judge, [pairs[place] for place in order]), strict=True):
+            scores[place], cut[place] = judged
+        return _finite(scores, self.model), cut
 
 
 @functools.cache
 def _session(folder: Path) -> Any:
-    """The model ready to run on as many threads as this process may use; scores are the same on any number.
+    """The model ready to run, one thread a call.
 
     Raises:
         AblateError: the `onnxruntime` package is missing.
@@ -170,7 +163,7 @@ def _session(folder: Path) -> Any:
         ) from error
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+    options.intra_op_num_threads = 1
     file = models.weight_files(folder, "onnx")[0]
     return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
 
@@ -190,15 +183,23 @@ def _tokenizer(folder: Path, max_tokens: int) -> Any:
     return tokenizer
 
 
-def _single(logits: NDArray[np.float32], name: str) -> NDArray[np.float64]:
-    """Logits of shape (pairs,) or (pairs, 1) as float64 of shape (pairs,)."""
-    rows = logits.reshape(len(logits), -1)
-    if rows.shape[1] != 1:
+def _logits(model: Any, features: Any) -> NDArray[np.float32]:
+    """The model itself is called, and not its `predict`, which puts an activation on the logits."""
+    import torch
+
+    with torch.inference_mode():
+        logits: NDArray[np.float32] = model(features)["scores"].float().numpy()
+    return logits
+
+
+def _single(logits: NDArray[np.float32], name: str) -> float:
+    """The one logit of one pair."""
+    if logits.size != 1:
         raise AblateError(
-            f"reranker {name}: found {rows.shape[1]} numbers a pair, expected 1; "
+            f"reranker {name}: found {logits.size} numbers a pair, expected 1; "
             "choose a cross-encoder with a single label"
         )
-    return rows[:, 0].astype(np.float64)
+    return float(logits.reshape(-1)[0])
 
 
 def _finite(scores: NDArray[np.float64], name: str) -> NDArray[np.float64]:

@@ -62,8 +62,8 @@ class Stored:
 class StoredEmbedder(Stored):
     """An embedder that encodes each unique text once, whatever asks for it and in whichever process.
 
-    `expected` are queries that will be asked one by one: the first of them brings the vectors of all, because encoding
-    in batches is faster.
+    `expected` are queries that will be asked one by one: the first of them brings the vectors of all, because many
+    are encoded side by side.
     """
 
     embedder: Any
@@ -122,8 +122,7 @@ class StoredEmbedder(Stored):
         places: dict[str, list[int]] = {}
         for place, text in enumerate(texts):
             places.setdefault(text, []).append(place)
-        # Neighbours of about one length fill the encoder's batches of equal token count.
-        unique = sorted(places, key=len, reverse=True)
+        unique = list(places)
         keys = [_key("query" if as_queries else "document", text) for text in unique]
 
         def compute(chosen: list[int]) -> list[bytes]:
@@ -136,8 +135,7 @@ class StoredEmbedder(Stored):
 
     def _computed(self, texts: Sequence[str], as_queries: bool) -> list[bytes]:
         """A row of each text: the characters seen as int64, then the vector as float32."""
-        vectors = self.embedder.queries(texts) if as_queries else self.embedder.documents(texts)
-        seen = self.embedder.seen(texts, as_queries)
+        vectors, seen = self.embedder.read(texts, as_queries)
         rows = zip(seen, np.ascontiguousarray(vectors, "<f4"), strict=True)
         return [struct.pack("<q", count) + vector.tobytes() for count, vector in rows]
 
@@ -164,7 +162,7 @@ class StoredReranker(Stored):
     def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
         """The logit of each pair, shape (pairs,)."""
         if _LIVE.get():
-            return self.reranker.scores(pairs)  # type: ignore[no-any-return]
+            return self.reranker.read(pairs)[0]  # type: ignore[no-any-return]
         return np.array([score for score, _ in self._values(pairs)], np.float64)
 
     def truncated(self, pairs: Sequence[Pair]) -> NDArray[np.bool_]:
@@ -191,8 +189,8 @@ class StoredReranker(Stored):
         return [values[pair] for pair in pairs]
 
     def _computed(self, pairs: Sequence[Pair]) -> list[bytes]:
-        rows = zip(self.reranker.scores(pairs), self.reranker.truncated(pairs), strict=True)
-        return [struct.pack("<d?", score, cut) for score, cut in rows]
+        scores, cut = self.reranker.read(pairs)
+        return [struct.pack("<d?", *row) for row in zip(scores, cut, strict=True)]
 
 
 def stored(component: Any, folder: Path, expected: Sequence[str] = ()) -> Any:
@@ -200,9 +198,9 @@ def stored(component: Any, folder: Path, expected: Sequence[str] = ()) -> Any:
 
     `expected` are the queries that an embedder will be asked for.
     """
-    if offers(component, "documents", "queries", "seen", "revision"):
+    if offers(component, "documents", "queries", "read", "revision"):
         return StoredEmbedder(component, folder, expected)
-    if offers(component, "scores", "truncated", "first", "revision"):
+    if offers(component, "read", "first", "revision"):
         return StoredReranker(component, folder)
     return component
 

@@ -140,7 +140,7 @@ class Session:
                 embedder=stored(chosen.embedder, indexes, [query.text for query in self.dataset.queries]),
                 reranker=stored(chosen.reranker, indexes),
             )
-            LINES[key] = ready(line, self.dataset, chosen.tokens, chosen.k, chosen.depth)
+            LINES[key] = ready(line, self.dataset, chosen.tokens, chosen.k, chosen.depth, chosen.budget)
         return LINES[key]
 
     def tracked(self, record: RunRecord, side: Side, baseline: RunRecord | None) -> RunRecord:

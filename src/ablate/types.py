@@ -37,12 +37,21 @@ class Document:
 
 @dataclass(frozen=True)
 class Chunk:
-    """A piece of one document; it carries the document's metadata and ACL by carrying the document."""
+    """A piece of one document; it carries the document's metadata and ACL by carrying the document.
+
+    `headings` is the path of headings above it. A child is searched in place of its `parent`, which is what is found.
+    """
 
     document: Document
     start: int
     end: int
     headings: tuple[str, ...] = ()
+    parent: Chunk | None = None
+
+    @property
+    def handed(self) -> Chunk:
+        """The chunk that a search gives out for this one: its parent, or itself."""
+        return self.parent or self
 
     @property
     def id(self) -> str:
