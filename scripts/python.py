@@ -37,7 +37,7 @@ def main():
 
 
 def set_up():
-    say(f"setting up {FOLDER.name}/ (once; some minutes and about 2 GB of disk)")
+    say(f"setting up {FOLDER.name}/ (once; some minutes and about 2.5 GB of disk)")
     if not PYTHON.exists():
         venv.create(FOLDER, with_pip=True)
     if subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode:

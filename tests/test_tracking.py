@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from ablate import records, table, tracking
 from ablate.commands import sync, ui
 from ablate.errors import AblateError, ConfigError
+from ablate.records import RunNotFound
 from ablate.tracking import Mlflow, Off, Store
 from ablate.workspace import Workspace
 
@@ -382,6 +383,12 @@ def test_sync_sends_what_is_missing_and_says_what_it_did(place, capsys):
     assert [run.info.run_name for run in sent(place)] == ["baseline 0.350", "reranker +0.125", "hybrid FAILED"]
     assert sync.main([]) == 0
     assert capsys.readouterr().out == "0 sent, 3 already there, 0 could not be sent\n"
+
+
+def test_sync_of_a_study_that_is_not_there_names_the_nearest(place):
+    runs.study(place)
+    with pytest.raises(RunNotFound, match=r"^study 'учоба-1a2b3c4d': found none, .* the nearest: учёба-1a2b3c4d"):
+        sync.main(["--study", "учоба-1a2b3c4d"])
 
 
 def test_sync_says_no_when_something_could_not_be_sent(place, capsys, monkeypatch):

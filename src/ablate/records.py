@@ -261,14 +261,22 @@ def of_study(workspace: Workspace, study: str | None = None) -> list[RunRecord]:
     records = find(workspace)
     if not records:
         raise RunNotFound(f"{workspace.runs}: found no run, expected one or more; `python -m ablate` makes the first")
-    if study is None:
-        study = records[-1].study
+    return current(within(records, study or records[-1].study))
+
+
+def within(records: Sequence[RunRecord], study: str) -> list[RunRecord]:
+    """Those of `records` that belong to a study.
+
+    Raises:
+        RunNotFound: none does; the message names studies that come near.
+
+    """
     chosen = [record for record in records if record.study == study]
     if not chosen:
         names = list(dict.fromkeys(record.study for record in reversed(records)))
-        near = ", ".join(difflib.get_close_matches(study, names, 3, 0.4) or names[:3])
-        raise RunNotFound(f"study {study!r}: found none in {workspace.runs}, expected one of them; the nearest: {near}")
-    return current(chosen)
+        near = ", ".join(difflib.get_close_matches(study, names, 3, 0.4) or names[:3]) or "there is no run yet"
+        raise RunNotFound(f"study {study!r}: found none, expected one that has runs; the nearest: {near}")
+    return chosen
 
 
 def named(records: Sequence[RunRecord], wanted: str) -> RunRecord:

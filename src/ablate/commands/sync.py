@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from ablate.records import RunRecord, find
+from ablate.records import RunRecord, find, within
 from ablate.table import compare
 from ablate.tracking import Mlflow
 from ablate.workspace import workspace
@@ -20,7 +20,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--log-text", action="store_true", help="send files that hold texts to a server too")
     args = parser.parse_args(argv)
     place = workspace()
-    records = find(place, args.study)
+    records = find(place)
+    if args.study:
+        records = within(records, args.study)
     known = {record.id: record for record in records}
     sent = there = failed = 0
     for record in records:
