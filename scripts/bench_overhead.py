@@ -104,12 +104,12 @@ def bare(work):
     import sentence_transformers
     import tokenizers
 
-    from ablate import models
+    from ablate import weights
     from ablate.reranker import OnnxCrossEncoder
 
     wanted = json.loads(work.read_text(encoding="utf-8"))
     encoder = sentence_transformers.SentenceTransformer(
-        str(models.find(wanted["embedder"]["model"], "torch").path), device="cpu", local_files_only=True
+        str(weights.find(wanted["embedder"]["model"], "torch").path), device="cpu", local_files_only=True
     )
     groups = {}
     for text in [*wanted["documents"], *wanted["queries"]]:
@@ -117,7 +117,7 @@ def bare(work):
         groups.setdefault(length, []).append(text)
     batches = [group[start : start + BATCH] for group in groups.values() for start in range(0, len(group), BATCH)]
 
-    folder = models.find(wanted["reranker"]["model"], "onnx").path
+    folder = weights.find(wanted["reranker"]["model"], "onnx").path
     tokenizer = tokenizers.Tokenizer.from_file(str(next(folder.rglob("tokenizer.json"))))
     tokenizer.no_padding()
     tokenizer.enable_truncation(wanted["reranker"]["max_tokens"])

@@ -74,6 +74,20 @@ class Broken:
 
 
 @dataclass(frozen=True)
+class Unknown:
+    """A reranker that cannot say what it is."""
+
+    first = 20
+
+    @property
+    def revision(self):
+        raise ValueError("ревизия неизвестна")
+
+    def read(self, pairs):
+        return np.zeros(len(pairs)), np.zeros(len(pairs), np.bool_)
+
+
+@dataclass(frozen=True)
 class Stop:
     """A reranker during whose work the user presses Ctrl-C."""
 

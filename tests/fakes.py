@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ablate.score import Reader
+from ablate.tokens import Words
 from ablate.types import Chunk, Document, Query
 
 
@@ -58,3 +60,9 @@ def query(text="вопрос", *principals):
 
 def everything(items):
     return np.ones(len(items), dtype=np.bool_)
+
+
+def reader(budget=640, tokens=None):
+    """Who reads a context, by the study's words."""
+    tokens = tokens or Words()
+    return Reader(tokens, budget, lambda chunk: tokens.count(chunk.text))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ Fact = tuple[Unit, ...]
 Alternative = tuple[Fact, ...]
 Letter = tuple[str, int]
 Goals = list[tuple[Fact, int]]
+Spans = Callable[[str], Iterable[tuple[int, int]]]
 
 
 class Case(NamedTuple):
@@ -100,6 +101,41 @@ def completion_rr(case: Case, ranking: Sequence[Chunk]) -> Fraction | None:
     # Its mean is taken of the reciprocal, which is 0 for never.
     k = completion_rank(case, ranking)
     return None if k is None else Fraction(0) if k == math.inf else Fraction(1, int(k))
+
+
+def reading(passages: Sequence[Chunk], ranking: Sequence[Chunk]) -> list[Chunk]:
+    # What is read: the passages that were handed over, as they are, then every chunk of the ranking that does not lie
+    # within one of them. A chunk of the ranking that comes again is read once.
+    def within(chunk: Chunk, passage: Chunk) -> bool:
+        return chunk[0] == passage[0] and set(range(*chunk[1:])) <= set(range(*passage[1:]))
+
+    rest = list(dict.fromkeys(ranking))
+    return [*passages, *(chunk for chunk in rest if not any(within(chunk, passage) for passage in passages))]
+
+
+def first_tokens(case: Case, read: Sequence[Chunk], t: int, spans: Spans) -> list[Chunk]:
+    # The text that fits into the first t tokens: whole pieces while they fit, then the next one cut after a token.
+    fitting = []
+    for document, start, end in read:
+        ends = [stop for _, stop in spans(case.texts[document][start:end])]
+        if len(ends) > t:
+            return [*fitting, (document, start, start + ends[t - 1])] if t > 0 else fitting
+        fitting.append((document, start, end))
+        t -= len(ends)
+    return fitting
+
+
+def coverage_of_tokens(case: Case, read: Sequence[Chunk], t: int, spans: Spans, before: int = 0) -> Fraction | None:
+    # The same as coverage at k, on the text that fits into the first t tokens, of which `before` are no passage's.
+    text = first_tokens(case, read, t - before, spans)
+    return coverage(case, text, len(text))
+
+
+def coverage_area(case: Case, read: Sequence[Chunk], t: int, spans: Spans, before: int = 0) -> Fraction | None:
+    # The area under coverage over 1, 2, ... t tokens, as a share of the whole: their mean.
+    if not case.alternatives:
+        return None
+    return sum((coverage_of_tokens(case, read, n, spans, before) for n in range(1, t + 1)), Fraction(0)) / t
 
 
 def goals(case: Case) -> list[Goals]:

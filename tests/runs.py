@@ -15,6 +15,7 @@ CONFIG: dict[str, Any] = {
     "reranker": {"_target_": "ablate.reranker.Keep"},
     "k": 5,
     "depth": 50,
+    "budget": 640,
 }
 
 
@@ -89,6 +90,7 @@ def evidence(sufficient: float, coverage: float, tokens: float = 600, rr: float 
         "context/tokens": tokens,
         "retrieval/coverage_at_50": max(coverage, 0.9),
         "retrieval/coverage_at_5": coverage,
+        "retrieval/coverage_at_640_tokens": coverage,
         "retrieval/ndcg_at_5": coverage / 2,
         "retrieval/completion_rr": rr,
         "doc/ndcg_at_10": coverage / 3,

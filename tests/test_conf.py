@@ -168,7 +168,7 @@ MUTATIONS = {
     "a class without an option": (without_partner, "chunker/whole.yaml", remove),
     "an option of another class": (without_partner, "chunker/whole.yaml", replace("Whole", "Fixed")),
     "a class of another module": (without_partner, "chunker/whole.yaml", replace("ablate.chunker", "ablate.types")),
-    "a group that nothing reads": (without_module, "cache/off.yaml", create("{}\n")),
+    "a group that nothing reads": (without_module, "parser/off.yaml", create("{}\n")),
     "a key that is left out": (hidden, "retriever/bm25.yaml", replace("k1: 1.5", "# k1")),
     "a key that is no field": (hidden, "chunker/fixed.yaml", append("stride: 3\n")),
     "a part that is no field": (hidden, "retriever/hybrid.yaml", replace("@parts.", "@members.")),

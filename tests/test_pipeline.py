@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from fakes import HashEmbedder
 
 import ablate
 from ablate.access import Off, Postfilter, Prefilter
-from ablate.chunker import Fixed, Whole
+from ablate.chunker import Fixed, ParentChild, Whole
 from ablate.errors import AblateError
 from ablate.filter import Declared, Open
 from ablate.packer import TopK
@@ -112,6 +113,24 @@ def test_the_stages_are_called_in_the_order_of_the_line():
     assert all(lap >= 0 for lap in trace.milliseconds.values())
 
 
+def test_what_a_reranker_prepares_before_a_query_is_not_timed(monkeypatch):
+    recorder, line = recorded()
+    prepared, seconds = [], itertools.count()
+    monkeypatch.setattr("ablate.pipeline.time.perf_counter", lambda: next(seconds))
+
+    class Preparing:
+        def prepare(self, hits):
+            prepared.append(hits)
+            list(itertools.islice(seconds, 100))
+
+        def __call__(self, query, hits):
+            return recorder.rerank(query, hits)
+
+    trace = dataclasses.replace(line, line=dataclasses.replace(line.line, reranker=Preparing()))(QUERY)
+    assert prepared == [trace.permitted]
+    assert list(trace.milliseconds.values()) == [1000] * 4
+
+
 def test_each_stage_gets_what_the_one_before_gave():
     recorder, line = recorded()
     trace = line(QUERY)
@@ -160,9 +179,12 @@ COMPONENTS = ["chunker", "embedder", "retriever", "filter", "access", "reranker"
 
 @pytest.mark.parametrize("module", COMPONENTS)
 def test_no_component_imports_what_knows_the_ground_truth(module):
-    tree = ast.parse((Path(ablate.__file__).parent / f"{module}.py").read_text(encoding="utf-8"))
-    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    for node in ast.walk(tree):
+    folder = Path(ablate.__file__).parent
+    files = [*folder.glob(f"{module}.py"), *folder.glob(f"{module}/**/*.py")]
+    assert files
+    nodes = [node for path in files for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    for node in nodes:
         if isinstance(node, ast.ImportFrom):
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
     ours = {name.removeprefix("ablate.") for name in names if name.startswith("ablate")}
@@ -300,6 +322,30 @@ def test_a_chunk_outside_its_document_is_refused():
     for start, end in [(0, 8), (5, 2), (-1, 3), (4, 4)]:
         with pytest.raises(AblateError, match="expected a span within the 7 characters"):
             checked(Chunk(document, start, end))
+
+
+def test_a_parent_outside_its_document_or_apart_from_its_child_is_refused():
+    document = Document("отпуск", "28 дней")
+    for start, end in [(0, 8), (5, 2), (-1, 3)]:
+        with pytest.raises(AblateError, match="expected a span within the 7 characters"):
+            checked(Chunk(document, 0, 2, parent=Chunk(document, start, end)))
+    whole = Chunk(document, 0, 7)
+    strange = [Chunk(document, 3, 7), Chunk(document, 0, 1), Chunk(Document("отпуск", "28 дней"), 0, 7)]
+    for parent in [*strange, Chunk(document, 0, 3, parent=whole)]:
+        with pytest.raises(AblateError, match="expected a parent that holds it and has none itself"):
+            checked(Chunk(document, 0, 2, parent=parent))
+    child = Chunk(document, 0, 2, parent=whole)
+    assert checked(child) is child
+
+
+def test_a_line_counts_what_it_can_hand_over_and_not_what_it_searches():
+    line = line_of(chunker=ParentChild(3, 2, 1), filter=Declared())
+    assert [chunk.text for chunk in line.chunks if chunk.document.id == "отпуск"] == [
+        "Отпуск длится", "длится 28", "дней.",
+    ]  # fmt: skip
+    assert [chunk.text for chunk in line.handed if chunk.document.id == "отпуск"] == ["Отпуск длится 28", "дней."]
+    trace = line(QUERY)  # of the documents of 2024 Anna may read one
+    assert (trace.pool_documents, trace.pool_chunks) == (1, 2)
 
 
 def test_of_hits_on_one_chunk_the_first_stays():

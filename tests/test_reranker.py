@@ -3,6 +3,7 @@ import math
 import os
 import sys
 from dataclasses import dataclass, fields, replace
+from operator import mul
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,11 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 import ablate
-from ablate import models, reranker
-from ablate.errors import AblateError, ConfigError, ModelNotFound
-from ablate.reranker import CrossEncoder, Keep, OnnxCrossEncoder, Pairwise, rerank
+from ablate import models, onnx_model, weights
+from ablate.config import build
+from ablate.errors import AblateError, ConfigError, ModelNotFound, NotInstalled
+from ablate.reranker import CrossEncoder, Keep, LateInteraction, OnnxCrossEncoder, Pairwise, late_interaction, rerank
+from ablate.store import stored
 from ablate.types import Chunk, Document, Hit, Query
 
 CONF = Path(ablate.__file__).parents[2] / "conf" / "reranker"
@@ -194,6 +197,8 @@ def test_a_setting_below_one_is_refused(tiny, field):
         replace(tiny, **{field: 0})
     with pytest.raises(ConfigError, match=rf"^{field}: found -1, expected 1 or more; raise it$"):
         replace(OnnxCrossEncoder(MARCO, 20, 512), **{field: -1})
+    with pytest.raises(ConfigError, match=rf"^{field}: found 0, expected 1 or more; raise it$"):
+        replace(LateInteraction("m", 20, None), **{field: 0})
 
 
 @with_marco
@@ -206,12 +211,12 @@ def test_the_known_pairs_have_their_known_scores(onnx):
 def test_the_dequantised_weights_score_nearly_the_same(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", "/nowhere")
-    models.find.cache_clear()
+    weights.find.cache_clear()
     torch_model = CrossEncoder(MARCO, 20, None)
 
     assert torch_model.revision.startswith("CrossEncoder de-quantised sha256:1225ccd6")
     assert torch_model.scores(KNOWN) == pytest.approx([9.4, -11.2], abs=0.2)
-    models.find.cache_clear()
+    weights.find.cache_clear()
 
 
 @with_marco
@@ -226,7 +231,7 @@ def test_the_tokenizer_files_own_padding_and_limit_are_not_used(onnx):
     long = (BERLIN, "Берлин " * 100)
 
     assert onnx.read([long, KNOWN[0]])[1].tolist() == [True, False]
-    assert len(reranker._tokenizer(models.find(MARCO, "onnx").path, 512).encode(*KNOWN[0])) < 60
+    assert len(onnx_model.tokenizer(weights.find(MARCO, "onnx").path, 512).encode(*KNOWN[0])) < 60
     assert replace(onnx, max_tokens=30).read(KNOWN)[1].tolist() == [True, False]
 
 
@@ -247,7 +252,7 @@ def test_onnx_weights_without_their_package_are_one_sentence(monkeypatch, tmp_pa
     (tmp_path / "tokenizer.json").write_text(tiny_models.tokenizer(tmp_path / "слова").backend_tokenizer.to_str())
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
 
-    with pytest.raises(AblateError, match=r'found no package onnxruntime, .*; run `pip install "ablate-retrieval'):
+    with pytest.raises(NotInstalled, match=r'found no package onnxruntime, .*; run `pip install "ablate-retrieval'):
         OnnxCrossEncoder(str(tmp_path), 20, 512).scores(KNOWN)
 
 
@@ -258,8 +263,117 @@ def test_an_onnx_folder_without_tokenizer_is_refused(tmp_path):
         OnnxCrossEncoder(str(tmp_path), 20, 512).read(KNOWN)
 
 
+@pytest.fixture(scope="module")
+def late(tmp_path_factory) -> LateInteraction:
+    return LateInteraction(str(tiny_models.embedder(tmp_path_factory.mktemp("модели") / "токены")), 3, None)
+
+
+@pytest.fixture
+def counted(late, monkeypatch):
+    """Every text that is encoded, in order, with nothing held from other tests."""
+    texts = []
+    features = models.features
+    monkeypatch.setattr(
+        models, "features", lambda model, text, limit: texts.append(text) or features(model, text, limit)
+    )
+    late_interaction._held.cache_clear()
+    yield texts
+    late_interaction._held.cache_clear()
+
+
+def maxsim(folder, query, text):
+    """The sum over the query's tokens of the best cosine, from transformers alone and one product at a time."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, model = (
+        AutoTokenizer.from_pretrained(f"{folder}-base"),
+        AutoModel.from_pretrained(f"{folder}-base").eval(),
+    )
+    with torch.inference_mode():
+        sides = [model(**tokenizer(side, return_tensors="pt")).last_hidden_state[0].tolist() for side in (query, text)]
+    return sum(max(cosine(one, other) for other in sides[1]) for one in sides[0])
+
+
+def cosine(one, other):
+    return sum(map(mul, one, other)) / math.hypot(*one) / math.hypot(*other)
+
+
+def test_late_interaction_is_the_sum_of_the_best_cosines_of_the_querys_tokens(late):
+    pairs = [("the refund", "policy возврат"), ("возврат", "the"), ("policy", "policy"), ("", "the refund")]
+
+    assert late.scores(pairs).dtype == np.float64
+    assert late.scores(pairs) == pytest.approx([maxsim(late.model, *pair) for pair in pairs], abs=1e-5)
+    assert late.scores([("policy", "policy")])[0] == pytest.approx(3, abs=1e-5)  # with its two special tokens
+
+
+def test_late_interaction_scores_a_pair_for_itself(late):
+    together = late.scores(PAIRS)
+    late_interaction._held.cache_clear()
+
+    assert together.tolist() == [late.scores([pair])[0] for pair in PAIRS]
+    assert late.scores(PAIRS[::-1]).tolist() == together[::-1].tolist()
+    assert late.read([])[0].tolist() == []
+
+
+def test_late_interaction_counts_a_pair_as_cut_if_one_of_its_sides_is(late):
+    long = "товара " * 80
+
+    assert late.read([("a", "b"), ("a", long), (long, "b"), ("a", "b")])[1].tolist() == [False, True, True, False]
+    alike = replace(late, max_tokens=4).scores([("the", "refund policy возврат"), ("the", "refund policy товара")])
+    assert alike[0] == alike[1]
+
+
+def test_a_chunk_is_encoded_once_for_many_queries_and_a_query_once_a_call(late, counted):
+    late.scores([("the", "policy"), ("the", "refund"), ("возврат", "policy")])
+    assert sorted(counted) == ["policy", "refund", "the", "возврат"]
+    counted.clear()
+    late.scores([("the", "policy"), ("the", "товара")])
+    assert sorted(counted) == ["the", "товара"]
+    counted.clear()
+    replace(late, max_tokens=9).scores([("the", "policy")])
+    assert sorted(counted) == ["policy", "the"], "another limit must not get these vectors"
+
+
+def test_what_is_held_is_bounded_and_the_oldest_goes_first(late, counted, monkeypatch):
+    vector = 32 * 4
+    monkeypatch.setattr(late_interaction, "HELD", 8 * vector)
+    texts = ["policy", "refund", "the"]  # of three tokens each
+    held = late_interaction._held(weights.find(late.model, "torch").path, None)
+    before = late.scores([("возврат", text) for text in texts])
+
+    assert (list(held.rows), held.size) == (["refund", "the"], 6 * vector)
+    late.scores([("возврат", "refund")])
+    late.scores([("возврат", "policy")])
+    assert (list(held.rows), held.size) == (["refund", "policy"], 6 * vector)
+    assert late.scores([("возврат", text) for text in texts]).tolist() == before.tolist()
+
+
+def test_chunks_that_were_prepared_are_not_encoded_while_a_query_waits(late, counted):
+    late.prepare(hits("policy", "refund", "the", "товара"))
+    assert sorted(counted) == ["policy", "refund", "the"], "no more than are scored"
+    counted.clear()
+    ranked = late(QUERY, hits("policy", "refund", "the", "товара"))
+
+    assert counted == ["возврат товара"]
+    assert texts(ranked[3:]) == ["товара"]
+
+
+def test_the_revision_of_late_interaction_moves_with_the_limit_and_not_with_how_many_are_read(late):
+    assert replace(late, max_tokens=9).revision != late.revision
+    assert replace(late, first=9).revision == late.revision
+    for part in ("LateInteraction", "sha256:", "float32", "torch==", "code="):
+        assert part in late.revision
+
+
 @pytest.mark.parametrize(
-    ("option", "component"), [("keep", Keep), ("cross_encoder", CrossEncoder), ("onnx_cross_encoder", OnnxCrossEncoder)]
+    ("option", "component"),
+    [
+        ("keep", Keep),
+        ("cross_encoder", CrossEncoder),
+        ("onnx_cross_encoder", OnnxCrossEncoder),
+        ("late_interaction", LateInteraction),
+    ],
 )
 def test_the_yaml_file_is_a_setting_of_the_class(option, component):
     written = OmegaConf.load(CONF / f"{option}.yaml")
@@ -270,3 +384,20 @@ def test_the_yaml_file_is_a_setting_of_the_class(option, component):
     assert written["_target_"] == f"ablate.reranker.{component.__name__}"
     assert settings.keys() == {field.name for field in fields(component)}
     assert component(**OmegaConf.to_container(OmegaConf.merge(schema, settings)))
+
+
+def by_length(longest: bool):
+    """A user's reranker may be any callable: a function that makes one is enough."""
+
+    def rerank_by_length(query, hits):
+        return sorted(hits, key=lambda hit: len(hit.chunk.text), reverse=longest)
+
+    return rerank_by_length
+
+
+@pytest.mark.parametrize(("longest", "expected"), [(True, ["ббб", "cc", "a"]), (False, ["a", "cc", "ббб"])])
+def test_any_callable_is_a_reranker(longest, expected, tmp_path):
+    made = build({"_target_": "test_reranker.by_length", "longest": longest}, "reranker")
+
+    assert stored(made, tmp_path) is made
+    assert texts(made(QUERY, hits("cc", "ббб", "a"))) == expected

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import pytrec_eval
+from fakes import reader
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -518,7 +519,13 @@ def test_a_trace_gets_every_value_and_an_unchecked_corpus_no_value_of_access():
     truth = replace(one_of([unit(A)]), documents={"a": 1})
     scoring = replace(SCORING, cost={"context_tokens": 0.5})
     values = of_trace(
-        truth, trace(passages=[whole(A)], hits=[whole(A), whole(B)]), by_id(A, B), Exposure(False, ()), scoring, {}
+        truth,
+        trace(passages=[whole(A)], hits=[whole(A), whole(B)]),
+        by_id(A, B),
+        Exposure(False, ()),
+        scoring,
+        {},
+        reader(),
     )
     assert (values["context/sufficient"], values["doc/mrr"], values["cost/query"]) == (1.0, 1.0, 2.0)
     assert {values[name] for name in values if name.startswith("acl/")} == {None}
@@ -526,7 +533,8 @@ def test_a_trace_gets_every_value_and_an_unchecked_corpus_no_value_of_access():
 
 def test_a_trace_with_a_forbidden_document_shows_it_and_gains_nothing_from_it():
     exposure = Exposure(True, {"a"}, [[Hit(whole(A), 1.0)]], [Hit(whole(A), 1.0)], readable=2)
-    values = of_trace(one_of([unit(A)]), trace(passages=[whole(A)], hits=[whole(A)]), by_id(A), exposure, SCORING, {})
+    forbidden = trace(passages=[whole(A)], hits=[whole(A)])
+    values = of_trace(one_of([unit(A)]), forbidden, by_id(A), exposure, SCORING, {}, reader())
     assert (values["context/sufficient"], values["retrieval/coverage_at_1"], values["context/tokens"]) == (
         0.0,
         0.0,

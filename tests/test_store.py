@@ -2,11 +2,13 @@ import hashlib
 import logging
 import multiprocessing
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 import tracemalloc
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,12 +18,12 @@ import tiny_models
 from filelock import FileLock
 
 import ablate
-from ablate import models, shelf
+from ablate import shelf, weights
 from ablate.embedder import SentenceTransformer
 from ablate.errors import AblateError
 from ablate.reranker import CrossEncoder, Keep, OnnxCrossEncoder, Pairwise
 from ablate.shelf import Shelf, shelves
-from ablate.store import StoredEmbedder, StoredReranker, live, stored
+from ablate.store import Audit, StoredEmbedder, StoredReranker, live, stored
 from ablate.types import Chunk, Document, Hit, Query
 
 TEXTS = ["the refund policy", "возврат товара", "", "policy", "the refund policy", "x" * 90, "\ud800"]
@@ -140,7 +142,7 @@ def test_other_code_has_a_file_of_its_own(folder, tmp_path, monkeypatch):
     ]
     names = []
     for code in ("старый", "новый"):
-        monkeypatch.setattr(models, "code", lambda code=code: code)
+        monkeypatch.setattr(weights, "code", lambda component, code=code: code)
         names += [stored(each, folder)._shelf("x").path.name for each in made]
 
     assert len(set(names)) == 6
@@ -159,6 +161,21 @@ def test_another_revision_has_a_file_of_its_own(folder):
 
     assert len(other.asked) == len(set(TEXTS))
     assert sorted(each.revision for each in shelves(folder)) == ["one", "other"]
+    assert {each.model for each in shelves(folder)} == {"Stub"}
+
+
+def test_a_file_that_was_copied_over_another_revisions_gives_it_nothing(folder, caplog):
+    stored(Stub("one"), folder).documents(TEXTS)
+    first = file_of(folder)
+    other = Stub("other")
+    object.__setattr__(other, "vector", lambda text: np.ones(8))
+    first.rename(stored(other, folder)._shelf("vectors").path)
+
+    with pytest.raises(AblateError, match="found 'the work of another revision'"):
+        shelves(folder)[0].check()
+    assert np.array_equal(stored(other, folder).documents(TEXTS), np.ones((len(TEXTS), 8)))
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "found the work of another revision, set aside" in caplog.text
 
 
 def test_expected_queries_are_encoded_together_and_live_ones_every_time(folder):
@@ -245,7 +262,8 @@ def test_a_broken_row_is_computed_again_with_one_line_of_warning(folder, caplog)
     kept = stored(Stub(), folder)
     kept.documents(TEXTS)
     damage(file_of(folder), lambda data: data.replace(Stub().vector("policy").astype("<f4").tobytes(), bytes(32)))
-    assert shelves(folder)[0].check() == (len(set(TEXTS)), 1)
+    broken = kept.keys(["policy"])[0].hex()
+    assert shelves(folder)[0].check() == (len(set(TEXTS)), [broken])
 
     shelf._warn_of_rows.cache_clear()
     again = Stub()
@@ -254,17 +272,55 @@ def test_a_broken_row_is_computed_again_with_one_line_of_warning(folder, caplog)
     assert again.asked == ["policy"]
     assert np.array_equal(vectors, Stub().documents(TEXTS))
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert shelves(folder)[0].check() == (len(set(TEXTS)), 0)
+    assert shelves(folder)[0].check() == (len(set(TEXTS)), [])
+
+
+def test_a_broken_row_can_be_dropped(folder):
+    kept = stored(Stub(), folder)
+    kept.documents(TEXTS)
+    damage(file_of(folder), lambda data: data.replace(Stub().vector("policy").astype("<f4").tobytes(), bytes(32)))
+    (found,) = shelves(folder)
+    found.drop(found.check()[1])
+
+    assert found.check() == (len(set(TEXTS)) - 1, [])
+
+
+def test_bytes_that_became_text_or_a_number_are_broken_rows(folder, caplog):
+    kept = stored(Stub(), folder)
+    kept.documents(TEXTS)
+    with closing(sqlite3.connect(file_of(folder))) as connection, connection:
+        connection.execute("UPDATE rows SET value = CAST(X'FFFE41' AS TEXT) WHERE key = ?", kept.keys(["policy"]))
+        connection.execute("UPDATE rows SET value = 7 WHERE key = ?", kept.keys([""]))
+        connection.execute("UPDATE rows SET key = 7 WHERE key = ?", kept.keys(["\ud800"]))
+
+    assert len(shelves(folder)[0].check()[1]) == 3
+    assert np.array_equal(stored(Stub(), folder).documents(TEXTS), Stub().documents(TEXTS))
+
+
+def test_when_a_file_was_last_used_is_its_time_of_change(folder):
+    stored(Stub(), folder).documents(TEXTS)
+    path = file_of(folder)
+    os.utime(path, (1_000_000_000, 1_000_000_000))
+    shelf._touch.cache_clear()
+    shelves(folder)[0].check()
+    assert path.stat().st_mtime == 1_000_000_000, "looking at it is no use"
+
+    stored(Stub(), folder).documents(TEXTS)
+    assert path.stat().st_mtime > 1_000_000_000
 
 
 def test_a_value_that_is_whole_but_not_the_models_is_found_by_the_audit(folder):
-    kept = stored(Stub(), folder)
+    kept, unique = stored(Stub(), folder), list(dict.fromkeys(TEXTS))
     kept.documents(TEXTS)
-    assert kept.audit(TEXTS) == []
+    kept.queries(TEXTS[:1])
+    path = file_of(folder)
+    assert kept.audit(unique) == Audit(path, 0, []), "what this object computed itself is not worth computing again"
+    assert stored(Stub(), folder).audit([*unique, "new"]) == Audit(path, len(unique), [])
+    assert stored(Stub(), folder).audit(unique, as_queries=True) == Audit(path, 1, [])
 
     poisoned = Stub()
     object.__setattr__(poisoned, "vector", lambda text: np.ones(8) if text == "policy" else Stub().vector(text))
-    assert stored(poisoned, folder).audit(TEXTS) == ["policy"]
+    assert stored(poisoned, folder).audit(unique) == Audit(path, len(unique), [unique.index("policy")])
 
 
 def test_a_file_that_cannot_be_used_is_one_sentence(folder):
@@ -288,7 +344,9 @@ def test_what_is_no_database_is_listed_without_revision_and_fails_its_check(fold
 
     (found,) = shelves(folder)
     assert found.revision == ""
-    with pytest.raises(AblateError, match="found 'file is not a database', expected a database; remove the file"):
+    with pytest.raises(
+        AblateError, match="found 'file is not a database', expected a database that is whole; remove it"
+    ):
         found.check()
 
 
@@ -370,7 +428,19 @@ def test_a_stored_score_is_the_same_number_and_each_pair_is_scored_once(folder):
         assert kept.truncated(PAIRS).tolist() == [False, True, False, False, False]
     assert sorted(stub.asked) == sorted(set(PAIRS))
     assert kept.tally == {"computed": 4, "reused": 0}
-    assert kept.audit(PAIRS) == []
+
+
+def test_a_score_that_is_whole_but_not_the_models_is_found_by_the_audit(folder):
+    unique = list(dict.fromkeys(PAIRS))
+    stored(PairStub(), folder).scores(unique[1:])
+    assert stored(PairStub(), folder).audit(unique) == Audit(file_of(folder), 3, [])
+
+    class Poisoned(PairStub):
+        def read(self, pairs):
+            scores, cut = super().read(pairs)
+            return scores, cut ^ np.array([query == "возврат" for query, _ in pairs])
+
+    assert stored(Poisoned(), folder).audit(unique) == Audit(file_of(folder), 3, [1])
 
 
 def test_a_stored_reranker_ranks_like_the_reranker_and_live_scores_are_computed(folder):
@@ -383,6 +453,22 @@ def test_a_stored_reranker_ranks_like_the_reranker_and_live_scores_are_computed(
     with live():
         kept(query, hits)
     assert stub.asked == [("вопрос", "a"), ("вопрос", "bbb")] * 2
+
+
+def test_chunks_are_prepared_for_live_queries_only(folder):
+    class Preparing(PairStub):
+        def prepare(self, hits):
+            self.asked.append(hits)
+
+    hits = [Hit(Chunk(Document("a", "a"), 0, 1), 1.0)]
+    kept, plain = stored(Preparing(), folder), stored(PairStub(), folder)
+    kept.prepare(hits)
+    assert kept.reranker.asked == []
+    with live():
+        kept.prepare(hits)
+        plain.prepare(hits)
+    assert kept.reranker.asked == [hits]
+    assert plain.reranker.asked == []
 
 
 def test_what_does_no_work_that_can_be_kept_stays_itself(folder):

@@ -10,7 +10,7 @@ import cli
 import pytest
 from cli import ENCODED, ablate, dataset, facts, means, put, quiet, runs, small, variant, workshop
 
-from ablate import identity
+from ablate import identity, weights
 
 SAMPLE = "dataset=sample"
 
@@ -132,6 +132,62 @@ def test_code_of_the_users_own_is_part_of_a_run(work, data, monkeypatch):
     identity.source.cache_clear()
     assert "baseline: running" in quiet(data, "reranker=mine").err
     assert len(recorded()) == 2
+
+
+@pytest.fixture
+def without_onnxruntime(monkeypatch):
+    """The variant `reranker` lacks the package that runs its model."""
+    weights.find.cache_clear()
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    yield (
+        "model 'cross-encoder/ms-marco-MiniLM-L-12-v2': found no package onnxruntime, expected it for running these "
+        'weights; run `pip install "ablate-retrieval[models]"`'
+    )
+    weights.find.cache_clear()
+
+
+def test_a_variant_that_lacks_a_package_is_left_out_of_a_sweep_and_said_last(work, data, without_onnxruntime):
+    said = quiet("-m", "+variant=reranker,bm25", data)
+    assert said.code == 0
+    assert set(runs()) == {"baseline", "bm25"}
+    assert said.out.endswith(f"\nreranker: skipped: {without_onnxruntime}\n")
+    assert said.err.index("reranker: skipped: model") < said.err.index("bm25: running"), "it must be said at once"
+
+
+def test_a_variant_that_lacks_a_package_is_refused_before_its_baseline_runs(work, data, without_onnxruntime):
+    said = quiet("+variant=reranker", data)
+    assert (said.code, said.out, said.err) == (2, "", f"ablate: {without_onnxruntime}\n")
+    assert runs() == {}
+
+
+def test_a_sweep_that_leaves_out_everything_is_no_success(work, data, without_onnxruntime):
+    variant(work, "other", "defaults:\n  - override /reranker: onnx_cross_encoder\nreranker:\n  first: 2")
+    said = quiet("-m", "+variant=reranker,other", data)
+    assert said.code == 2
+    assert said.out.count(": skipped: ") == 2
+    assert set(runs()) == {"baseline"}
+
+
+def test_what_fails_beside_a_variant_that_lacks_a_package_still_counts(work, data, without_onnxruntime):
+    variant(work, "bad", "defaults:\n  - override /reranker: broken")
+    assert quiet("-m", "+variant=reranker,bm25,bad", data).code == 1
+    assert quiet("-m", "+variant=reranker,bad", data).code == 1
+
+
+def test_a_baseline_that_lacks_a_package_is_no_study(work, data, without_onnxruntime):
+    said = quiet("-m", "reranker=onnx_cross_encoder", "+variant=bm25,chunking_small", data)
+    assert said.code == 2
+    assert "skipped" not in said.out + said.err
+    assert said.err.endswith(f"ablate: {without_onnxruntime}\n")
+
+
+def test_a_model_whose_revision_breaks_is_recorded_when_it_runs(work, data):
+    put(work, {"conf/reranker/unknown.yaml": "_target_: cli.Unknown\n"})
+    variant(work, "unknown", "defaults:\n  - override /reranker: unknown")
+    said = quiet("+variant=unknown", data)
+    assert said.code == 1
+    assert set(runs()) == {"baseline", "unknown"}
+    assert facts(runs()["unknown"])["error"] == "ValueError: ревизия неизвестна"
 
 
 def test_a_variant_that_breaks_is_recorded_and_shown_and_the_others_go_on(work, data):

@@ -181,7 +181,8 @@ def test_evidence_of_whole_documents_is_called_an_upper_bound(place):
 def test_the_funnel_follows_the_studys_own_depth_and_k(place):
     values = {"q": {**runs.evidence(1, 1), "retrieval/coverage_at_30": 0.9, "retrieval/coverage_at_3": 0.8}}
     page = table.compare([runs.build(place, values=values, config={"k": 3, "depth": 30})]).markdown()
-    assert headings(page)[1:6] == ["sufficient", "coverage at 30", "coverage at 3", "coverage in context", "ndcg at 3"]
+    assert headings(page)[1:5] == ["sufficient", "coverage at 30", "coverage at 3", "coverage in context"]
+    assert headings(page)[5:7] == ["coverage at 640 tokens", "ndcg at 3"]
     assert column(page, "coverage at 30", "baseline") == "0.900"
 
 
@@ -262,6 +263,15 @@ def test_a_gain_by_a_declared_filter_is_labelled(place):
     baseline = runs.build(place, values=ONE)
     variant = runs.build(place, "metadata_filters", ONE, baseline=baseline, component="filter")
     assert "metadata_filters: declared filter" in table.compare([baseline, variant]).text()
+
+
+def test_what_an_approximate_index_missed_is_told(place):
+    baseline = runs.build(place, values=ONE)
+    found = {query: {**row, "retrieval/ann_recall": share} for (query, row), share in zip(ONE.items(), (1.0, 0.6))}
+    variant = runs.build(place, "ann", found, baseline=baseline, component="retriever")
+    page = table.compare([baseline, variant]).text(500)
+    assert "ann: its index is approximate: it found 0.800 of what exact search finds, at worst 0.600 of a query's" in page
+    assert "baseline: its index" not in page
 
 
 def test_runs_of_one_name_are_told_apart(place):

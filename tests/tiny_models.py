@@ -73,3 +73,35 @@ def last_token_cross_encoder(folder: Path) -> Path:
     torch.nn.init.normal_(model.score.weight, std=1.0)
     model.save_pretrained(folder)
     return folder
+
+
+def onnx_encoder(folder: Path, axis: int | None = None) -> Path:
+    """A vector for each token from a table, quantised by the range of everything in the call, as the large ones are.
+
+    `axis` is the one that the model itself takes the mean over.
+    """
+    import numpy as np
+    import onnx
+
+    tokenizer(folder).save_pretrained(folder)
+    table = np.random.default_rng(7).normal(size=(config().vocab_size, 16)).astype(np.float32)
+    node, info = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    nodes = [
+        node("Gather", ["table", "input_ids"], ["found"]),
+        node("DynamicQuantizeLinear", ["found"], ["small", "scale", "zero"]),
+        node("DequantizeLinear", ["small", "scale", "zero"], ["vectors"]),
+        node("Identity", ["vectors"], ["out"])
+        if axis is None
+        else node("ReduceMean", ["vectors"], ["out"], axes=[axis], keepdims=0),
+    ]
+    graph = onnx.helper.make_graph(
+        nodes,
+        "encoder",
+        [info(name, onnx.TensorProto.INT64, ["texts", "tokens"]) for name in names],
+        [info("out", onnx.TensorProto.FLOAT, ["texts", "tokens", 16] if axis is None else ["texts", 16])],
+        [onnx.numpy_helper.from_array(table, "table")],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(model, folder / "model.onnx")
+    return folder

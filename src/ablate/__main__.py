@@ -41,7 +41,8 @@ def help_text() -> str:
 
     names = [f"  {name:<12}{text}" for name, text in commands().items() if name != "run"]
     groups = [f"  {group:<12}{', '.join(found)}" for group, found in options().items() if group != "variant"]
-    variants = [f"  {name:<20}{comment(conf() / 'variant' / f'{name}.yaml')}" for name in options()["variant"]]
+    width = max(map(len, options()["variant"]), default=0) + 2
+    variants = [f"  {name:<{width}}{comment(conf() / 'variant' / f'{name}.yaml')}" for name in options()["variant"]]
     sections = [
         USAGE,
         "commands:",
@@ -86,7 +87,7 @@ def main(argv: list[str] | None = None) -> int:
         return int(importlib.import_module(f"ablate.commands.{name}").main(rest))
     except AblateError as error:
         sys.stderr.write(f"ablate: {error}\n")
-        return 2
+        return error.code
     except KeyboardInterrupt:
         sys.stderr.write("ablate: interrupted; what had finished is kept, the same command goes on from there\n")
         return 130

@@ -13,6 +13,10 @@ SUFFICIENT, COVERAGE, COMPLETION = "context/sufficient", "context/coverage", "re
 DOCUMENT_NDCG, DOCUMENT_RECALL = "doc/ndcg_at_10", "doc/recall_at_10"
 TOKENS, VIOLATIONS, EXPOSED = "context/tokens", "acl/violations", "acl/exposure"
 P50, P50_BEFORE = "latency/total_p50", "latency/baseline_p50"
+ANN_RECALL = "retrieval/ann_recall"
+
+RESHAPING = ("chunker", "packer")
+"""What decides how much text k chunks or a context are: such variants are compared on equal numbers of tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,23 @@ def headline(record: RunRecord) -> str:
 def second(record: RunRecord) -> str:
     """The measure that always stands beside the headline."""
     return COVERAGE if headline(record) == SUFFICIENT else DOCUMENT_RECALL
+
+
+def at_budget(record: RunRecord) -> str | None:
+    """Coverage at the study's budget of tokens; None for a run that was recorded without a budget."""
+    budget = record.config.get("budget")
+    return None if budget is None else f"retrieval/coverage_at_{budget}_tokens"
+
+
+def at_equal_tokens(baseline: RunRecord, variant: RunRecord) -> Paired | None:
+    """What a chunker or packer is compared on: coverage at the budget, where evidence is spans.
+
+    A whole document is met by any chunk of it, so that it says nothing about how text is cut or packed.
+    """
+    measure = at_budget(baseline)
+    if measure is None or variant.component not in RESHAPING:
+        return None
+    return paired(baseline, variant, measure, [q for q in baseline.queries if not by_document(baseline.queries[q])])
 
 
 def inert(baseline: RunRecord, variant: RunRecord) -> bool:
@@ -113,11 +134,22 @@ def change(record: RunRecord, baseline: RunRecord) -> str:
     if pair is None:
         return f"{short(headline(baseline))} applies to no query"
     tokens = paired(baseline, record, TOKENS)
-    cost = f"; {signed(tokens.difference, 0)} tokens" if tokens else ""
+    said = [sides(pair), f"{signed(tokens.difference, 0)} tokens" if tokens else "", fair(baseline, record)]
+    return "; ".join(filter(None, said)) + time(baseline, record)
+
+
+def sides(pair: Paired) -> str:
+    """Both means of a measure, and on how many queries the variant is better or worse."""
     return (
         f"{short(pair.measure)} {pair.before:.3f} -> {pair.after:.3f} ({signed(pair.difference)}), "
-        f"better on {pair.higher} queries, worse on {pair.lower}, of {pair.n}{cost}{time(baseline, record)}"
+        f"better on {pair.higher} queries, worse on {pair.lower}, of {pair.n}"
     )
+
+
+def fair(baseline: RunRecord, record: RunRecord) -> str:
+    """The comparison on equal tokens, for variants that need one."""
+    pair = at_equal_tokens(baseline, record)
+    return sides(pair) if pair else ""
 
 
 def alone(record: RunRecord) -> str:
@@ -149,6 +181,7 @@ def remarks(label: str, record: RunRecord, baseline: RunRecord | None) -> Iterat
         yield "no query was exposed: without a forbidden chunk within depth, 0 access violations show nothing"
     if headline(record) == SUFFICIENT and (whole := whole_documents(record)):
         yield f"{whole} queries rest on whole documents, any chunk of which counts: their coverage is an upper bound"
+    yield from approximate(label, record)
     if baseline is None:
         return
     if record.fingerprints.get("code") != baseline.fingerprints.get("code"):
@@ -160,6 +193,13 @@ def remarks(label: str, record: RunRecord, baseline: RunRecord | None) -> Iterat
         yield f"{label}: different candidate pool on {different} queries: ndcg is not comparable with the baseline's"
 
 
+def approximate(label: str, record: RunRecord) -> Iterator[str]:
+    """What an index that is not exact has missed."""
+    if found := record.values(ANN_RECALL).values():
+        share = f"{sum(found) / len(found):.3f} of what exact search finds, at worst {min(found):.3f} of a query's"
+        yield f"{label}: its index is approximate: it found {share} ({ANN_RECALL})"
+
+
 def pool(query: Mapping[str, Any]) -> tuple[Any, Any]:
     """How much a query's search could choose from: chunks and documents."""
     size = query.get("pool") or {}
@@ -168,7 +208,12 @@ def pool(query: Mapping[str, Any]) -> tuple[Any, Any]:
 
 def whole_documents(record: RunRecord) -> int:
     """How many queries rest on whole documents."""
-    return sum("granularity=document" in labels(record.queries[query]) for query in record.values(COVERAGE))
+    return sum(by_document(record.queries[query]) for query in record.values(COVERAGE))
+
+
+def by_document(query: Mapping[str, Any]) -> bool:
+    """Whether some evidence of a line of `queries.jsonl` is a whole document, which any chunk of it supports."""
+    return "granularity=document" in labels(query)
 
 
 def short(measure: str) -> str:

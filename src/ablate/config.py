@@ -38,6 +38,7 @@ class Settings:
     packer: Any
     score: Any
     latency: Any
+    cache: Any
     tracking: Any
     k: int
     depth: int

@@ -10,18 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ablate.errors import AblateError
-
 HEAD = 32
 """Dimensions of one attention head: MiniLM's; the ONNX graph does not name it."""
 
 
 def write(source: Path, target: Path) -> None:
-    """Writes config, weights and tokenizer into `target`; every weight is what the int8 file says it is, no nearer.
-
-    Raises:
-        AblateError: the `onnx` package is missing.
-    """
+    """Writes config, weights and tokenizer into `target`; every weight is what the int8 file says it is, no nearer."""
     import torch
     from transformers import BertConfig, BertForSequenceClassification
 
@@ -46,13 +40,7 @@ def write(source: Path, target: Path) -> None:
 
 def _weights(file: Path) -> dict[str, NDArray[np.float32]]:
     """Every weight by its name in torch."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise AblateError(
-            f"{file}: found no package onnx, expected it for de-quantising; "
-            'run `pip install "ablate-retrieval[models]"`'
-        ) from error
+    import onnx
 
     graph = onnx.load(str(file)).graph
     arrays = {each.name: onnx.numpy_helper.to_array(each) for each in graph.initializer}

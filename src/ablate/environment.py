@@ -10,6 +10,8 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
+from ablate.models import processors
+
 LONGEST_DIFF = 200_000
 """Characters of an uncommitted change that are kept; a longer one is cut and says so."""
 
@@ -43,6 +45,12 @@ def processor() -> str:
         lines = []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(names, platform.processor() or platform.machine())
+
+
+@cache
+def machine() -> str:
+    """What decides how fast this process computes: the processor, and how much of it may be used."""
+    return f"{processor()}, {processors()} in use"
 
 
 def checkout(folder: Path) -> dict[str, str] | None:

@@ -4,6 +4,8 @@
 class AblateError(Exception):
     """A mistake in the question, not in the program: shown as one sentence, exit code 2, no traceback."""
 
+    code = 2
+
 
 class DatasetError(AblateError):
     """A dataset file that cannot be trusted: the message names file, line and key."""
@@ -15,6 +17,16 @@ class ConfigError(AblateError):
 
 class ModelNotFound(AblateError):
     """Weights that are neither on disk, nor in an installed package, nor on a hub that can be reached."""
+
+
+class NotInstalled(AblateError):
+    """A package that has to be installed first, where it can be: a sweep leaves out what needs it."""
+
+
+class CacheDiffers(AblateError):
+    """Something kept from earlier runs that is not what its model gives now: the answer is no, exit code 1."""
+
+    code = 1
 
 
 class NotOneChange(AblateError):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,14 +11,15 @@ import numpy as np
 
 from ablate.audit import Audit, AuditError
 from ablate.errors import DatasetError
-from ablate.pipeline import Mask, Ready, unlabelled
-from ablate.score import Exposure, Scoring, of_trace, summarise, whole
+from ablate.foresight import foreseen
+from ablate.pipeline import Asked, Mask, Ready, unlabelled
+from ablate.progress import followed
+from ablate.score import Exposure, Reader, Scoring, of_trace, summarise, whole
+from ablate.score.approximation import approximation
 from ablate.score.chunking import chunking
 from ablate.score.ingestion import ingestion
 from ablate.score.latency import latency, paired
 from ablate.types import Dataset, Document, Hit, Query, Trace, Truth
-
-log = logging.getLogger(__name__)
 
 Values = Mapping[str, float | None]
 
@@ -32,8 +31,8 @@ CUSTOMARY = 10
 class Evaluation:
     """What a line did with every query of a dataset, and how well.
 
-    `chunks` are the ids of all chunks; `models` the revision of every model that was asked; `pools` the tokens of each
-    query's candidates, to depth and to k.
+    `chunks` names all chunks, each behind the one that is handed over for it; `models` the revision of every model
+    that was asked; `pools` the tokens of each query's candidates, to depth and to k.
     """
 
     chunks: Sequence[str]
@@ -63,17 +62,22 @@ def evaluate(ready: Ready, audit: Audit, scoring: Scoring) -> Evaluation:
     dataset = ready.dataset
     scoring = replace(scoring, cutoffs=sorted({*scoring.cutoffs, ready.k, ready.depth, CUSTOMARY}))
     documents = {document.id: document for document in dataset.documents}
-    inspect = Inspector(ready, audit)
+    inspect, reader = Inspector(ready, audit), Reader(ready.tokens, ready.budget, ready.length)
     queries = [marked(query, dataset.truths[query.id]) for query in dataset.queries]
+    ready = foreseen(ready, searches(inspect, queries))
+    inspect = replace(inspect, ready=ready)
     traces, values = [], {}
-    for query in followed(queries):
+    for query in followed("asking", queries, "queries"):
         trace = ready(query)
         traces.append(trace)
         truth, exposure = dataset.truths[query.id], inspect(trace)
-        values[query.id] = of_trace(truth, trace, documents, exposure, scoring, spent(ready, trace))
+        values[query.id] = {
+            **of_trace(truth, trace, documents, exposure, scoring, spent(ready, trace), reader),
+            **recalled(ready, trace),
+        }
     measures = summarise(queries, values) | corpus_measures(ready, audit, documents, scoring)
     return Evaluation(
-        [chunk.id for chunk in ready.chunks],
+        [f"{chunk.handed.id} {chunk.id}" for chunk in ready.chunks],
         models(ready),
         {trace.query.id: pool_tokens(ready, trace) for trace in traces},
         traces,
@@ -88,6 +92,24 @@ def marked(query: Query, truth: Truth) -> Query:
     return replace(query, cohorts={**query.cohorts, "granularity": "document"}) if truth.by_document else query
 
 
+def searches(inspect: Inspector, queries: Sequence[Query]) -> Iterator[Asked]:
+    """Everything that the line and those who judge it will search for."""
+    for query in map(unlabelled, queries):
+        asked = inspect.ready.asked(query)
+        yield from (asked, exactly(inspect.ready, asked), *inspect.asked(query))
+
+
+def exactly(ready: Ready, asked: Asked) -> Asked:
+    """The search that leaves nothing out: the same one, unless the retriever is approximate."""
+    return asked._replace(exact=ready.approximate(asked))
+
+
+def recalled(ready: Ready, trace: Trace) -> Values:
+    """How much of what an exact search finds an approximate one found; nothing where the retriever is exact."""
+    exact = exactly(ready, ready.asked(unlabelled(trace.query)))
+    return approximation(ready.search(exact).fused, trace.candidates.fused) if exact.exact else {}
+
+
 @dataclass(frozen=True)
 class Inspector:
     """Asks the frozen ACL, not the access component, what a query's principals might have been shown."""
@@ -99,20 +121,22 @@ class Inspector:
     def __call__(self, trace: Trace) -> Exposure:
         if not self.audit.checked:
             return Exposure(False, frozenset())
-        ready, query = self.ready, unlabelled(trace.query)
+        query = unlabelled(trace.query)
         denied = self.audit.denied(query.principals)
-        wanted = ready.filter.allowed(query)
-        readable = self.readable(query.principals, denied)
         stages = [trace.permitted, trace.ranked]
-        if np.array_equal(ready.access.allowed(query), readable):
+        if np.array_equal(self.ready.access.allowed(query), self.readable(query.principals, denied)):
             stages += [*trace.candidates.sources.values(), trace.candidates.fused]
-        return Exposure(
-            checked=True,
-            denied=denied,
-            stages=stages,
-            unrestricted=self.found(query, np.ones_like(readable), wanted),
-            readable=len(self.found(query, ready.access.indexed(query), wanted & readable)),
-        )
+        unrestricted, readable = (self.ready.search(asked).fused for asked in self.asked(query))
+        return Exposure(True, denied, stages, unrestricted, len(readable))
+
+    def asked(self, query: Query) -> list[Asked]:
+        """Two searches: without access, and an exact one among what the ACL allows; none where nothing is checked."""
+        if not self.audit.checked:
+            return []
+        wanted = self.ready.filter.allowed(query)
+        readable = self.readable(query.principals, self.audit.denied(query.principals))
+        legal = Asked(query, self.ready.access.indexed(query), wanted & readable)
+        return [Asked(query, np.ones_like(readable), wanted), exactly(self.ready, legal)]
 
     def readable(self, principals: frozenset[str], denied: frozenset[str]) -> Mask:
         """The documents that are not denied, `(documents,)`, found once for all queries of the same principals."""
@@ -120,9 +144,6 @@ class Inspector:
             mask = [document.id not in denied for document in self.ready.dataset.documents]
             self.masks[principals] = np.array(mask, dtype=np.bool_)
         return self.masks[principals]
-
-    def found(self, query: Query, known: Mask, allowed: Mask) -> Sequence[Any]:
-        return self.ready.search(query, known, allowed).fused
 
 
 def corpus_measures(
@@ -133,12 +154,12 @@ def corpus_measures(
     indexed = {chunk.document.id for chunk in ready.chunks}
     values = ingestion(audit.documents, audit.texts, documents, indexed, truths)
     return whole(values, len(documents)) | whole(
-        chunking(ready.chunks, truncated(ready), documents, truths, scoring.span_threshold), len(ready.chunks)
+        chunking(ready.handed, truncated(ready), documents, truths, scoring.span_threshold), len(ready.handed)
     )
 
 
 def truncated(ready: Ready) -> Mask:
-    """Which chunks the encoder's limit cut, `(chunks,)`; an encoder that was not asked cut none."""
+    """Which of the indexed chunks the encoder's limit cut, `(chunks,)`; an encoder that was not asked cut none."""
     tally = getattr(ready.line.embedder, "tally", None)
     if not tally:
         return np.zeros(len(ready.chunks), dtype=np.bool_)
@@ -164,7 +185,7 @@ def models(ready: Ready) -> dict[str, str]:
 
 def pool_tokens(ready: Ready, trace: Trace) -> dict[str, int]:
     """Study tokens of a query's candidates: to depth, and the first k."""
-    lengths = [ready.tokens.count(hit.chunk.text) for hit in trace.ranked]
+    lengths = [ready.length(hit.chunk) for hit in trace.ranked]
     return {"tokens_at_depth": sum(lengths), "tokens_at_k": sum(lengths[: ready.k])}
 
 
@@ -174,6 +195,7 @@ def counts(ready: Ready, traces: Sequence[Trace]) -> dict[str, int]:
     found: dict[str, int] = {
         **ready.dataset.counts,
         "queries": len(traces),
+        "indexed_chunks": len(ready.chunks),
         "queries_without_hits": sum(not trace.ranked for trace in traces),
         "silent_queries": sum(
             any(silent(search, unlabelled(trace.query)) for search in searches[:1]) for trace in traces
@@ -215,13 +237,3 @@ def timed(timings: Sequence[Mapping[str, Any]], side: str) -> dict[str, dict[str
 
 def total(laps: Mapping[str, float]) -> float:
     return sum(laps.values())
-
-
-def followed(queries: Sequence[Query]) -> Iterable[Query]:
-    """The queries one by one, with a line in the log every ten seconds."""
-    last = time.monotonic()
-    for number, query in enumerate(queries):
-        if time.monotonic() - last > 10:
-            last = time.monotonic()
-            log.info("query %d of %d", number, len(queries))
-        yield query

@@ -19,8 +19,8 @@ from ablate.variant import Changes, Plan
 MOVING = (*STAGES, "tokens", "k", "depth", "budget")
 """The keys of a config that move a ranking or a context; where data lie, timing and tracking do not."""
 
-LIBRARIES = ("bm25s", "faiss-cpu", "numpy", "onnxruntime", "PyStemmer", "regex", "sentence-transformers", "torch",
-             "transformers")  # fmt: skip
+LIBRARIES = ("bm25s", "faiss-cpu", "markdown-it-py", "numpy", "onnxruntime", "PyStemmer", "rank-bm25", "regex",
+             "sentence-transformers", "torch", "transformers")  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ablate.errors import ConfigError
+from ablate.progress import followed
 from ablate.types import Query, Trace
 
 Timing = dict[str, Any]
@@ -32,6 +33,10 @@ class Sample:
     def measured(self) -> bool:
         return True
 
+    def asked(self, queries: int) -> int:
+        """How often each side is asked where there are so many queries."""
+        return min(self.queries, queries) + self.warmup
+
     def __call__(
         self, sides: Mapping[str, Callable[[Query], Trace]], queries: Sequence[Query], seed: int
     ) -> list[Timing]:
@@ -42,7 +47,7 @@ class Sample:
             for side in sides.values():
                 side(query)
         timings = []
-        for number, query in enumerate(sample):
+        for number, query in enumerate(followed("timing", sample, "queries")):
             # Who goes first alternates too: the second finds the processor's caches warm.
             order = list(sides)[:: -1 if number % 2 else 1]
             laps = {name: dict(sides[name](query).milliseconds) for name in order}
@@ -57,6 +62,9 @@ class Off:
     @property
     def measured(self) -> bool:
         return False
+
+    def asked(self, queries: int) -> int:
+        return 0
 
     def __call__(
         self, sides: Mapping[str, Callable[[Query], Trace]], queries: Sequence[Query], seed: int

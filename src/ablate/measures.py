@@ -37,6 +37,15 @@ CATALOGUE = (
         "retrieval/coverage_at_{k}",
         "the most, over the alternatives, of the share of their facts that the first {k} chunks support",
     ),
+    _share(
+        "retrieval/coverage_at_{tokens}_tokens",
+        "the most, over the alternatives, of the share of their facts that the first {tokens} tokens read support, the "
+        "last passage cut at a token; read are the passages of the context and then the rest of the ranking",
+    ),
+    _share(
+        "retrieval/coverage_area_{tokens}_tokens",
+        "mean of the coverage at 1, 2, ... {tokens} tokens read: the area under its curve, divided by {tokens}",
+    ),
     _share("retrieval/sufficient_at_{k}", "1 if the first {k} chunks support every fact of some alternative"),
     _count(
         "retrieval/completion_rank",
@@ -69,6 +78,10 @@ CATALOGUE = (
         "1 / the least rank at which a judged span of grade >= 1 is supported, 0 if none; without any, the most over "
         "the alternatives of the same with their facts; it does not tell whether an alternative of several facts is "
         "complete",
+    ),
+    _share(
+        "retrieval/ann_recall",
+        "share of the candidates of an exact search, to the same depth, that the approximate one found",
     ),
     _share("doc/recall_at_{k}", "relevant documents among the first {k} over all relevant documents"),
     _share("doc/precision_at_{k}", "relevant documents among the first {k}, divided by {k}"),
@@ -109,11 +122,11 @@ CATALOGUE = (
     _share("ingestion/coverage", "documents indexed over documents expected"),
     _count("ingestion/empty_documents", "documents without text", LOWER, "documents"),
     _share("ingestion/units_verbatim", "share of units that stand verbatim in the ingested text"),
-    _count("chunking/chunks", "chunks of the corpus", unit="chunks"),
+    _count("chunking/chunks", "chunks of the corpus; parents, where chunks have some", unit="chunks"),
     _share("chunking/units_whole", "share of units that one chunk alone supports"),
     _share("chunking/alternatives_whole", "share of alternatives whose facts one chunk alone supports"),
-    _count("chunking/truncated", "chunks cut off by the encoder's limit", LOWER, "chunks"),
-    _share("chunking/truncated_share", "share of the chunks cut off by the encoder's limit", LOWER),
+    _count("chunking/truncated", "indexed chunks cut off by the encoder's limit", LOWER, "chunks"),
+    _share("chunking/truncated_share", "share of the indexed chunks cut off by the encoder's limit", LOWER),
     _count("latency/{stage}_p{percent}", "{percent} % of the queries take no longer in {stage}", LOWER, "ms", ".1f"),
     _count(
         "latency/log_ratio",
@@ -141,6 +154,7 @@ CATALOGUE = (
 
 FIELDS = {
     "k": r"[1-9]\d*",
+    "tokens": r"[1-9]\d*",
     "percent": r"\d\d",
     "stage": r"\w+",
     "key": r"[\w.-]+",
@@ -168,7 +182,7 @@ def family(name: str) -> Measure:
 
     """
     measure, fields = _matched(name)
-    return _filled(measure, {**fields, **({"k": "k"} if "k" in fields else {})})
+    return _filled(measure, {**fields, **{name: name for name in ("k", "tokens") if name in fields}})
 
 
 def cohort(measure: str, key: str, value: str) -> str:

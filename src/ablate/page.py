@@ -10,8 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-HEADINGS = (20, 12, 10)
+HEADINGS = (20, 12, 10, 8)
 """Columns of a terminal that a heading may take before it is wrapped, tried in turn until a table fits."""
+
+WORD = 10
+"""Columns up to which a word of a heading is not torn."""
 
 LIMITS = ((40, 40), (28, 28), (28, 11), (20, 11), (17, 11), (14, 11), (10, 10))
 """Widths of the first column of words and of the others, tried in turn until a table fits: names stay whole longest."""
@@ -70,12 +73,13 @@ class Terminal:
 
         grid = [[clean(cell) for cell in row] for row in (headings, *rows)]
         widths = [max(map(wcswidth, column)) for column in zip(*grid[1:], strict=True)]
+        whole = [min(max(map(wcswidth, text.split()), default=0), WORD) for text in grid[0]]
         drawn = ""
         tried = [*((wide, LIMITS[0]) for wide in HEADINGS), *((HEADINGS[-1], narrow) for narrow in LIMITS[1:])]
         for heading, (first, other) in tried:
             limits = {number: other if number else first for number in words}
             most = [min(limits.get(number, width), width) for number, width in enumerate(widths)]
-            drawn = _drawn(grid, [max(width, heading) for width in most], words)
+            drawn = _drawn(grid, [max(width, heading, word) for width, word in zip(most, whole, strict=True)], words)
             if max(map(wcswidth, drawn.splitlines())) <= self.width:
                 break
         return drawn

@@ -90,6 +90,11 @@ class RunRecord:
         return float(self.facts.get("seconds") or 0.0)
 
     @property
+    def computing(self) -> float | None:
+        """How many of the run's seconds went into texts and pairs that were not kept; None if that was not recorded."""
+        return self.facts.get("computing")
+
+    @property
     def fingerprints(self) -> Mapping[str, str]:
         return {name: value for name, value in self.facts["fingerprints"].items() if value is not None}
 

@@ -7,9 +7,9 @@ import hashlib
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,8 +29,30 @@ SLICE = 512
 WAIT_SECONDS = 60.0
 """How long a read waits for another process's write."""
 
+WORK = "kind, machine, characters, seconds"
+"""The columns of what computing took."""
+
 BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 """What sqlite says of a file that is no database any more; its other complaints are about the folder or the disk."""
+
+
+class Foreign(sqlite3.DatabaseError):
+    """A file that holds the work of another revision than its name says: as useless as no database at all."""
+
+    sqlite_errorcode = sqlite3.SQLITE_NOTADB
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What a file held at one moment: which of some keys, how many rows and bytes in all.
+
+    `paces` are seconds a character, by kind of work, as measured on this machine.
+    """
+
+    keys: frozenset[bytes] = frozenset()
+    rows: int = 0
+    size: int = 0
+    paces: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -38,6 +60,7 @@ class Shelf:
     """What one revision of one model has computed: keys of 16 bytes to values, each row with a checksum of both.
 
     A row or a file that is broken costs one line of warning and is computed again; it never gives a wrong value.
+    `model` is the name by which the revision was first asked for, for people to read.
 
     Raises:
         AblateError: by every method, if the file cannot be opened, read or written for another reason.
@@ -45,6 +68,13 @@ class Shelf:
 
     path: Path
     revision: str
+    model: str = ""
+
+    @classmethod
+    def of(cls, folder: Path, kind: str, revision: str, model: str) -> Shelf:
+        """The file under `folder` of everything of one kind that a revision has computed."""
+        name = hashlib.sha256(_bytes(revision)).hexdigest()[:20]
+        return cls(folder / kind / f"{name}.sqlite", revision, model)
 
     def kept(self, keys: Sequence[bytes], compute: Compute) -> Iterator[tuple[int, bytes, bool]]:
         """Position and value of every key, in any order, and whether it was computed just now.
@@ -57,6 +87,7 @@ class Shelf:
             found = self.read([keys[place] for place in places])
             missing += [place for place in places if keys[place] not in found]
             yield from ((place, found[keys[place]], False) for place in places if keys[place] in found)
+        _touch(self.path)
         for places in _slices(missing):
             yield from self._filled(places, keys, compute)
 
@@ -69,18 +100,72 @@ class Shelf:
         lines = [(key, value, _checksum(key, value)) for key, value in rows.items()]
         self._safely(lambda connection: connection.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?)", lines))
 
-    def check(self) -> tuple[int, int]:
-        """How many rows there are, and how many of them do not match their checksum.
+    def note(self, kind: str, machine: str, characters: int, seconds: float) -> None:
+        """Adds to what is known of how long computing takes on a machine."""
+
+        def add(connection: sqlite3.Connection) -> None:
+            connection.execute(f"CREATE TABLE IF NOT EXISTS work ({WORK}, PRIMARY KEY (kind, machine))")
+            connection.execute(
+                "INSERT INTO work VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+                "characters = characters + excluded.characters, seconds = seconds + excluded.seconds",
+                (kind, machine, characters, seconds),
+            )
+
+        self._safely(add)
+
+    def glance(self, keys: Sequence[bytes], machine: str) -> Glance:
+        """What is there, found without writing or creating anything: nothing, if the file cannot be read."""
+        try:
+            uri = f"{self.path.absolute().as_uri()}?mode=ro"
+            with closing(sqlite3.connect(uri, uri=True, timeout=WAIT_SECONDS)) as connection:
+                connection.text_factory = bytes
+                self._refuse_foreign(connection)
+                held = [key for part in _slices(keys) for key in self._read(connection, part)]
+                rows = connection.execute("SELECT count(*) FROM rows").fetchone()[0]
+                noted = connection.execute("SELECT name FROM sqlite_master WHERE name = 'work'").fetchone()
+                query = "SELECT kind, seconds / characters FROM work WHERE machine = ? AND characters > 0"
+                work = connection.execute(query, (machine,)).fetchall() if noted else []
+        except sqlite3.DatabaseError:
+            return Glance()
+        paces = {str(kind, "utf-8"): pace for kind, pace in work}
+        return Glance(frozenset(held), rows, self.path.stat().st_size, paces)
+
+    def check(self) -> tuple[int, list[str]]:
+        """How many rows there are, and the keys, as hexadecimal digits, of those that do not match their checksum.
 
         Raises:
-            AblateError: the file is no database any more.
+            AblateError: the file is no database any more, or holds the work of another revision.
         """
+        with self._checked() as connection:
+            if self.path != Shelf.of(self.path.parents[1], self.path.parent.name, self.revision, "").path:
+                raise Foreign("the work of another revision")
+            problem = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0], "utf-8", "replace")
+            if problem != "ok":
+                raise sqlite3.DatabaseError(problem)
+            count, broken = 0, []
+            for name, key, value, checksum in connection.execute("SELECT hex(key), * FROM rows"):
+                count += 1
+                if checksum != _checksum(key, value):
+                    broken.append(str(name, "ascii").lower())
+        return count, broken
+
+    def drop(self, names: Sequence[str]) -> None:
+        """Removes the rows that `check` named."""
+        with self._checked() as connection:
+            connection.executemany("DELETE FROM rows WHERE hex(key) = ?", [(name.upper(),) for name in names])
+
+    @contextmanager
+    def _checked(self) -> Iterator[sqlite3.Connection]:
         try:
-            with self._open() as connection:
-                whole = [_checksum(*row[:2]) == row[2] for row in connection.execute("SELECT * FROM rows")]
+            with _connected(self.path) as connection:
+                self._refuse_foreign(connection)
+                with connection:
+                    yield connection
         except sqlite3.DatabaseError as error:
-            raise AblateError(f"{self.path}: found {str(error)!r}, expected a database; remove the file") from error
-        return len(whole), len(whole) - sum(whole)
+            raise AblateError(
+                f"{self.path}: found {str(error)!r}, expected a database that is whole; remove it with `python -m "
+                "ablate index prune`: what it held is computed again"
+            ) from error
 
     def _filled(self, places: Sequence[int], keys: Sequence[bytes], compute: Compute) -> list[tuple[int, bytes, bool]]:
         with self._locked():
@@ -124,17 +209,24 @@ class Shelf:
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         self._make_folder()
-        with closing(sqlite3.connect(self.path, timeout=WAIT_SECONDS)) as connection:
-            # Rows are checked when read, so a power cut may cost rows but cannot give wrong ones.
-            connection.execute("PRAGMA synchronous = OFF")
+        with _connected(self.path) as connection:
             if not connection.execute("PRAGMA user_version").fetchone()[0]:
                 with connection:
-                    connection.execute("CREATE TABLE IF NOT EXISTS about (revision TEXT PRIMARY KEY)")
-                    connection.execute("INSERT OR IGNORE INTO about VALUES (?)", (self.revision,))
+                    connection.execute("CREATE TABLE IF NOT EXISTS about (revision BLOB PRIMARY KEY, model BLOB)")
+                    connection.execute("INSERT OR IGNORE INTO about VALUES (?, ?)", (self._mark, _bytes(self.model)))
                     connection.execute("CREATE TABLE IF NOT EXISTS rows (key BLOB PRIMARY KEY, value, checksum)")
-                    connection.execute("PRAGMA user_version = 1")
+                    connection.execute("PRAGMA user_version = 2")
+            self._refuse_foreign(connection)
             with connection:
                 yield connection
+
+    def _refuse_foreign(self, connection: sqlite3.Connection) -> None:
+        if connection.execute("SELECT revision FROM about").fetchone() != (self._mark,):
+            raise Foreign("the work of another revision")
+
+    @property
+    def _mark(self) -> bytes:
+        return _bytes(self.revision)
 
     def _safely(self, action: Callable[[sqlite3.Connection], Answer]) -> Answer:
         """Runs `action` on the file; a file that is no database any more is set aside and begun anew."""
@@ -161,7 +253,7 @@ class Shelf:
             ) from error
 
     def _set_aside(self, error: sqlite3.DatabaseError) -> None:
-        log.warning("%s: %s, set aside as %s.broken and computed again", self.path, error, self.path.name)
+        log.warning("%s: found %s, set aside as %s.broken and computed again", self.path, error, self.path.name)
         os.replace(self.path, f"{self.path}.broken")
         Path(f"{self.path}-journal").unlink(missing_ok=True)
 
@@ -179,15 +271,33 @@ class Shelf:
 
 def shelves(folder: Path) -> list[Shelf]:
     """Every shelf under `folder`, in order of path; the revision of one that is no database any more is empty."""
-    return [Shelf(path, _revision(path)) for path in sorted(folder.glob("*/*.sqlite"))]
+    return [Shelf(path, *_about(path)) for path in sorted(folder.glob("*/*.sqlite"))]
 
 
-def _revision(path: Path) -> str:
+def _about(path: Path) -> list[str]:
+    """The revision that a file is of and, where it is known, the model's name."""
     try:
-        with closing(sqlite3.connect(path)) as connection:
-            return str(connection.execute("SELECT revision FROM about").fetchone()[0])
+        with _connected(path) as connection:
+            row = connection.execute("SELECT * FROM about").fetchone()
+            return [str(part, "utf-8", "surrogatepass") for part in row]
     except (sqlite3.DatabaseError, TypeError):
-        return ""
+        return [""]
+
+
+@contextmanager
+def _connected(path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(path, timeout=WAIT_SECONDS)) as connection:
+        connection.text_factory = bytes  # a bit that turned bytes into text must not stop the reading
+        # Rows are checked when read, so a power cut may cost rows but cannot give wrong ones.
+        connection.execute("PRAGMA synchronous = OFF")
+        yield connection
+
+
+@functools.cache
+def _touch(path: Path) -> None:
+    """Once a process: a file's time of change is when it was last used."""
+    with suppress(OSError):  # a folder that can only be read is good enough to read from
+        os.utime(path)
 
 
 @functools.cache
@@ -196,9 +306,14 @@ def _warn_of_rows(path: Path) -> None:
     log.warning("%s: holds rows that do not match their checksum, they are computed again", path)
 
 
-def _checksum(key: bytes, value: Any) -> bytes:
-    """A hash of key and value; of a value that is no bytes any more, a hash of nothing else."""
-    return hashlib.blake2b(key + value if isinstance(value, bytes) else b"", digest_size=8).digest()
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _checksum(key: Any, value: Any) -> bytes:
+    """A hash of key and value; of what is no bytes any more, a hash of nothing."""
+    whole = isinstance(key, bytes) and isinstance(value, bytes)
+    return hashlib.blake2b(key + value if whole else b"", digest_size=8).digest()
 
 
 def _slices(items: Sequence[Any]) -> Iterator[Any]:

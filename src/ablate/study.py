@@ -6,21 +6,23 @@ import itertools
 import logging
 import os
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock
 
 from ablate import archive, records, table
 from ablate.config import Node, settings
 from ablate.dataset.once import read_once
-from ablate.errors import AblateError
+from ablate.errors import AblateError, NotInstalled
 from ablate.evaluate import Evaluation, audited, evaluate
-from ablate.identity import Side, sides
+from ablate.identity import Side, digest, sides
 from ablate.latency import Timing
-from ablate.pipeline import Ready, ready, views
+from ablate.pipeline import Line, Pieces, Ready, chunked, ready, views
+from ablate.progress import computed
 from ablate.records import RunRecord
 from ablate.store import live, stored
 from ablate.types import Dataset
@@ -34,26 +36,59 @@ SWEEP = "ABLATE_SWEEP"
 
 
 LINES: dict[tuple[str, str, int, str], Ready] = {}
-"""Lines made ready: the baseline's, for all jobs of a sweep, and the last variant's; by side, dataset and workspace."""
+"""Lines made ready: the baseline's, for all jobs of a sweep, and the last variant's; by side, dataset and cache."""
+
+TRUSTED: dict[str, str] = {}
+"""The runs whose kept work was compared with what their models give, and the command that last did so."""
+
+
+PIECES: dict[str, tuple[Dataset, Pieces]] = {}
+"""The chunks of a corpus by the two chunkers that were asked for last, most often the baseline's and a variant's."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one job: the folders of its runs, baseline first, and why it stopped, with its exit code."""
+    """What came of one job: the folders of its runs, baseline first, and why it stopped, with its exit code.
+
+    `skipped` says why its variant was left out: it needs a package that is not installed.
+    """
 
     runs: list[str] = field(default_factory=list)
     error: str | None = None
     code: int = 0
+    skipped: str | None = None
 
 
-def check(plans: Iterable[Plan]) -> None:
-    """Read every dataset, and ask every component for its mistakes, before any work starts."""
+def check(plans: Sequence[Plan]) -> None:
+    """Read every dataset, and ask every component for its mistakes, before any work starts.
+
+    Raises:
+        NotInstalled: the only variant needs a package that is not installed; of several such a one is left out later.
+
+    """
     for plan in plans:
         for node in (plan.baseline, plan.config):
             chosen = settings(node)
             dataset = read_once(chosen.dataset)
             _, filter = views(chosen.line, dataset)
             filter.check(dataset.queries)
+        if plan.component and len(plans) == 1:
+            installed(getattr(chosen, plan.component))
+
+
+def installed(component: Any) -> None:
+    """Let a component look for its model's package; whatever else is wrong with it is recorded when it runs.
+
+    Raises:
+        NotInstalled: it needs one that is not there.
+
+    """
+    try:
+        getattr(component, "revision", None)
+    except NotInstalled:
+        raise
+    except Exception as error:
+        log.debug("%s", error)
 
 
 def run(plan: Plan, place: Workspace) -> Outcome:
@@ -65,8 +100,11 @@ def run(plan: Plan, place: Workspace) -> Outcome:
             if not record.finished:
                 return Outcome(made, f"{record.variant} failed: {record.error}", 1)
     except AblateError as error:
+        if made and isinstance(error, NotInstalled):  # its baseline ran, so it is the variant that lacks something
+            log.warning("%s: skipped: %s", plan.variant, error)
+            return Outcome(made, skipped=f"{plan.variant}: skipped: {error}")
         log.error("%s: %s", plan.variant or "baseline", error)
-        return Outcome(made, str(error), 2)
+        return Outcome(made, str(error), error.code)
     except Exception as error:
         log.error("%s", traceback.format_exc())
         return Outcome(made, f"{plan.variant or 'baseline'} failed: {type(error).__name__}: {error}", 1)
@@ -95,18 +133,33 @@ class Session:
         folder = self.place.runs / side.study
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / f".{side.run}.making"):
+            self.trusted(side)
             known = recorded(side, self.place, baseline)
             if known is not None:
                 log.info("%s: already %s as %s", side.variant, "recorded" if known.finished else "failed", known.id)
                 return self.tracked(known, side, baseline)
             return self.made(side, together, baseline, unused(folder, side.run))
 
+    def trusted(self, side: Side) -> None:
+        """Where it is asked for, compare what is kept for a side with what its models give now, once a command.
+
+        Raises:
+            CacheDiffers: it is not the same.
+
+        """
+        sweep = os.environ.get(SWEEP, "")
+        if side.settings.cache.audit and TRUSTED.get(side.run) != sweep:
+            log.info("%s: %s", side.variant, side.settings.cache.compared(self.ready(side), side.settings.seed))
+            TRUSTED[side.run] = sweep
+
     def made(self, side: Side, together: Sequence[Side], baseline: RunRecord | None, folder: Path) -> RunRecord:
         """A run from start to record; one that breaks is recorded as failed."""
         log.info("%s: running", side.variant)
         facts = about(side, self.dataset.name, folder.name, baseline)
         try:
+            before = computed()
             evaluation, timings = self.measured(side, together)
+            facts |= {"computing": round(computed() - before, 3)}
             content = archive.finished(side, facts, evaluation, timings, self.place.root)
             record = records.write(folder, content)
         except AblateError:
@@ -130,17 +183,12 @@ class Session:
 
     def ready(self, side: Side) -> Ready:
         """The side's line over the corpus, its model work kept in `indexes/`; a sweep's jobs share their baseline's."""
-        key = side.variant, side.run, id(self.dataset), str(self.place.root)
+        key = side.variant, side.run, id(self.dataset), str(side.settings.cache.folder(self.place.indexes))
         if key not in LINES:
             for other in [known for known in LINES if (known[0] == "baseline") == (side.variant == "baseline")]:
                 del LINES[other]  # a corpus is large
-            chosen, indexes = side.settings, self.place.indexes
-            line = replace(
-                chosen.line,
-                embedder=stored(chosen.embedder, indexes, [query.text for query in self.dataset.queries]),
-                reranker=stored(chosen.reranker, indexes),
-            )
-            LINES[key] = ready(line, self.dataset, chosen.tokens, chosen.k, chosen.depth, chosen.budget)
+            chosen, line, cut = side.settings, kept(side, self.dataset, self.place), pieces(side, self.dataset)
+            LINES[key] = ready(line, self.dataset, chosen.tokens, chosen.k, chosen.depth, chosen.budget, cut)
         return LINES[key]
 
     def tracked(self, record: RunRecord, side: Side, baseline: RunRecord | None) -> RunRecord:
@@ -151,6 +199,28 @@ class Session:
         if warning:
             log.warning("%s", warning)
         return record
+
+
+def kept(side: Side, dataset: Dataset, place: Workspace) -> Line:
+    """The side's components, those whose work can be kept with a folder to keep it in."""
+    chosen, folder = side.settings, side.settings.cache.folder(place.indexes)
+    return replace(
+        chosen.line,
+        embedder=stored(chosen.embedder, folder, [query.text for query in dataset.queries]),
+        reranker=stored(chosen.reranker, folder),
+    )
+
+
+def pieces(side: Side, dataset: Dataset) -> Pieces:
+    """The dataset's documents in the side's chunks, cut once for the estimate and for all sides that share them."""
+    key = digest([dataset.fingerprints, side.config["chunker"], side.config["tokens"]])
+    known, found = PIECES.pop(key, (None, []))
+    if known is not dataset:
+        found = chunked(side.settings.chunker, dataset, side.settings.tokens)
+    for oldest in list(PIECES)[:-1]:
+        del PIECES[oldest]
+    PIECES[key] = dataset, found
+    return found
 
 
 def recorded(side: Side, place: Workspace, baseline: RunRecord | None) -> RunRecord | None:

@@ -18,6 +18,8 @@ from ablate.comparison import (
     TOKENS,
     VIOLATIONS,
     Paired,
+    at_budget,
+    at_equal_tokens,
     by_cohort,
     headline,
     inert,
@@ -188,10 +190,10 @@ class Comparison:
             yield page.table(["run", "query", *measures], rows, words=(0, 1))
 
     def _counts(self, baseline: RunRecord, variant: RunRecord) -> Iterator[list[str]]:
-        for measure in (headline(baseline), second(baseline)):
-            if pair := paired(baseline, variant, measure):
-                same = pair.n - pair.higher - pair.lower
-                yield [self.labels[variant.id], measure, *(str(n) for n in (pair.higher, pair.lower, same, pair.n))]
+        pairs = [paired(baseline, variant, measure) for measure in (headline(baseline), second(baseline))]
+        for pair in filter(None, [*pairs, at_equal_tokens(baseline, variant)]):
+            counts = (pair.higher, pair.lower, pair.n - pair.higher - pair.lower, pair.n)
+            yield [self.labels[variant.id], pair.measure, *map(str, counts)]
 
     def _cohorts(self, page: Page, baseline: RunRecord) -> Iterator[str]:
         variants = [variant for base, variant in self.pairs if base is baseline]
@@ -255,12 +257,13 @@ def columns(lead: RunRecord) -> list[Column]:
     """What is shown for runs like `lead`: evidence, or documents where nothing is known about evidence."""
     k, depth = lead.config["k"], lead.config["depth"]
     if headline(lead) == SUFFICIENT:
-        rank = DOCUMENT_NDCG if by_document(lead) else f"retrieval/ndcg_at_{k}"
+        rank = DOCUMENT_NDCG if only_documents(lead) else f"retrieval/ndcg_at_{k}"
         first = [
             differing("sufficient", SUFFICIENT),
             plain(f"coverage at {depth}", f"retrieval/coverage_at_{depth}"),
             plain(f"coverage at {k}", f"retrieval/coverage_at_{k}"),
             differing("coverage in context", COVERAGE),
+            *(plain(heading(measure), measure) for measure in [at_budget(lead)] if measure),
             plain(heading(rank), rank),
         ]
     else:
@@ -279,7 +282,7 @@ def columns(lead: RunRecord) -> list[Column]:
     ]
 
 
-def by_document(record: RunRecord) -> bool:
+def only_documents(record: RunRecord) -> bool:
     """Whether all evidence is whole documents, which any of their chunks supports."""
     return whole_documents(record) == len(record.values(COVERAGE))
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from ablate.comparison import TOKENS, headline, paired, second
+from ablate.comparison import TOKENS, at_budget, headline, paired, second
 from ablate.errors import ConfigError
 from ablate.page import clean, signed
 from ablate.records import RunRecord, note
@@ -353,21 +353,21 @@ def figures(record: RunRecord, baseline: RunRecord | None) -> dict[str, float]:
     """The means that MLflow shows, at most 80: the rest is in metrics.json. What does not apply is left out."""
     deltas = {}
     if baseline and record.finished:
-        for measure in (headline(baseline), second(baseline), TOKENS):
+        for measure in filter(None, (headline(baseline), second(baseline), at_budget(baseline), TOKENS)):
             if pair := paired(baseline, record, measure):
                 deltas[f"delta/{measure}"] = round(pair.difference, 12)  # -0.05, not -0.050000000000000044
-    wanted = chosen(record.config.get("k"))
+    wanted = chosen(record.config.get("k"), record.config.get("budget"))
     means = ((measure, record.mean(measure)) for pattern in wanted for measure in record.measures if pattern(measure))
     found = {legal(measure): mean for measure, mean in means if mean is not None}
     return dict(list({**deltas, **found}.items())[:METRIC_LIMIT])
 
 
-def chosen(k: int | None) -> Sequence[Callable[[str], bool]]:
-    """Which measures go to MLflow, what matters most first: at the study's own cut-off, documents at 10 too."""
+def chosen(k: int | None, budget: int | None) -> Sequence[Callable[[str], bool]]:
+    """Which measures go to MLflow, what matters most first: at the study's own cut-offs, documents at 10 too."""
     patterns = (
         r"context/.*",
         r"acl/.*",
-        rf"retrieval/(.*_at_{k}|[a-z_]*)",
+        rf"retrieval/(.*_at_{k}|[a-z_]*|coverage_(at|area)_{budget}_tokens)",
         rf"doc/(.*_at_({k}|10)|[a-z_]*)",
         r"latency/total.*",
         r"(ingestion|chunking|cost)/.*",

@@ -36,10 +36,14 @@ from ablate import records, table
 from ablate.conf import conf, names, options
 from ablate.config import canonical, settings
 from ablate.errors import ConfigError
+from ablate.estimate import estimate
+from ablate.progress import Handler
 from ablate.records import RunRecord
 from ablate.study import SWEEP, Outcome, check, run
 from ablate.variant import Plan, composition, diff, one_stage, plan
 from ablate.workspace import workspace
+
+log = logging.getLogger(__name__)
 
 CONFIG = "config"
 OUTCOME = "outcome.json"
@@ -47,7 +51,10 @@ COMMAND = ("python", "-m", "ablate")
 
 
 def main(argv: list[str]) -> int:
-    """Prove every job of the command, run them, print the table: 1 if a job failed, 2 if the command was wrong."""
+    """Prove every job of the command, say what they will cost, run them, print the table.
+
+    1 if a job failed, 2 if the command was wrong.
+    """
     args, flags = words(argv)
     with told_on_stderr(), stoppable():
         if args.cfg or args.info or args.hydra_help or args.shell_completion:
@@ -55,7 +62,13 @@ def main(argv: list[str]) -> int:
             return 0
         plans = proved(args)
         check(plans)
-        place = workspace()
+        place, dry = workspace(), any(settings(plan.config).dry_run for plan in plans)
+        cost = estimate(plans, place, trying=dry)
+        if dry:
+            print("\n".join(cost.lines()))
+            return 0
+        for line in cost.lines() if cost.large else ():
+            log.info("%s", line)
         place.experiments.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".hydra-", dir=place.experiments) as scratch:
             folder = quoted(scratch)
@@ -77,12 +90,18 @@ def job(cfg: DictConfig) -> None:
 
 
 def show(outcomes: Sequence[Outcome], jobs: int) -> int:
-    """Print the table of every study that was touched, then what failed; the exit code of the whole command."""
+    """Print the table of every study that was touched, then what was left out or failed; the command's exit code.
+
+    A variant that was left out spoils no sweep, unless nothing else was asked for.
+    """
     found: dict[str, dict[Path, RunRecord]] = {}
     for path in (Path(name) for outcome in outcomes for name in outcome.runs):
         found.setdefault(path.parent.name, {})[path] = records.read(path)
     for study in found.values():
         print(table.compare(list(study.values())).text())
+    skipped = [outcome.skipped for outcome in outcomes if outcome.skipped]
+    for line in skipped:
+        print(line)
     failures = [outcome for outcome in outcomes if outcome.code]
     if jobs > 1:  # a single job has told its failure already
         for error in dict.fromkeys(failure.error for failure in failures):
@@ -90,7 +109,7 @@ def show(outcomes: Sequence[Outcome], jobs: int) -> int:
     if len(outcomes) < jobs:
         print(f"ablate: {jobs - len(outcomes)} of {jobs} jobs left no result; run the command again", file=sys.stderr)
     codes = {failure.code for failure in failures} | ({1} if len(outcomes) < jobs else set())
-    return min(codes) if len(failures) == jobs else int(bool(codes))
+    return min(codes | {2}) if len(failures) + len(skipped) == jobs else int(bool(codes))
 
 
 def words(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -123,7 +142,7 @@ def told_on_stderr() -> Iterator[None]:
     """Progress and warnings of this program go to stderr, so that stdout holds the table alone."""
     logger = logging.getLogger("ablate")
     before = logger.handlers, logger.propagate, logger.level
-    handler = logging.StreamHandler()
+    handler = Handler()
     handler.setFormatter(logging.Formatter("ablate: %(message)s"))
     logger.handlers, logger.propagate, logger.level = [handler], False, logging.INFO
     try:

@@ -19,9 +19,10 @@ def chunking(
     truths: Sequence[Truth],
     threshold: float,
 ) -> dict[str, float | None]:
-    """Values of one chunker: `truncated`, of shape `(chunks,)`, says which chunks the encoder's limit cut off.
+    """Values of one chunker: `chunks` are what a search can give out, the parents where chunks have some.
 
-    A unit is whole where one chunk alone supports it, an alternative where one chunk alone supports all its facts.
+    `truncated`, of shape `(indexed chunks,)`, says which of those that are indexed the encoder's limit cut off. A unit
+    is whole where one chunk alone supports it, an alternative where one chunk alone supports all its facts.
     """
     pieces: dict[str, list[int]] = defaultdict(list)
     for number, chunk in enumerate(chunks):

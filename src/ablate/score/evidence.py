@@ -42,6 +42,7 @@ class Found(NamedTuple):
 
 
 Finder = Callable[[Unit], Found]
+Walk = Callable[[Evidence, Sequence[tuple[int, Chunk]]], Found]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -71,22 +72,33 @@ def finder(
     ranking: Sequence[Chunk], documents: Mapping[str, Document], denied: Container[str], threshold: float
 ) -> Finder:
     """Looks for units in a ranking without duplicates; chunks of denied documents keep their rank and give nothing."""
+    return placed_finder(enumerate(ranking, start=1), documents, denied, threshold, _walk)
+
+
+def placed_finder(
+    placed: Iterable[tuple[int, Chunk]],
+    documents: Mapping[str, Document],
+    denied: Container[str],
+    threshold: float,
+    walk: Walk,
+) -> Finder:
+    """Looks for units in chunks, each with its place; `walk` says where a unit is among those of its document."""
     places: dict[str, list[tuple[int, Chunk]]] = defaultdict(list)
-    for rank, chunk in enumerate(ranking, start=1):
+    for place, chunk in placed:
         if chunk.document.id not in denied:
-            places[chunk.document.id].append((rank, chunk))
+            places[chunk.document.id].append((place, chunk))
     known: dict[Unit, Found] = {}
 
     def find(unit: Unit) -> Found:
         if unit not in known:
             chunks = places.get(unit.document, [])
-            known[unit] = _walk(lay_out(documents[unit.document], unit, threshold), chunks) if chunks else _NOWHERE
+            known[unit] = walk(lay_out(documents[unit.document], unit, threshold), chunks) if chunks else NOWHERE
         return known[unit]
 
     return find
 
 
-_NOWHERE = Found(NEVER, ())
+NOWHERE = Found(NEVER, ())
 
 
 def _walk(evidence: Evidence, chunks: Iterable[tuple[int, Chunk]]) -> Found:

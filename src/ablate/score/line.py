@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ablate.score.acl import acl, unchecked
 from ablate.score.context import context
 from ablate.score.cost import cost
+from ablate.score.curve import Reader, curve
 from ablate.score.doc import doc
 from ablate.score.retrieval import retrieval
 from ablate.score.settings import Scoring
@@ -53,6 +54,7 @@ def of_trace(
     exposure: Exposure,
     scoring: Scoring,
     spent: Mapping[str, float],
+    reader: Reader,
 ) -> Values:
     """Every value of one query of a run; None is not applicable.
 
@@ -61,6 +63,7 @@ def of_trace(
     chunks, denied = [hit.chunk for hit in trace.ranked], exposure.denied
     return {
         **of_ranking(truth, chunks, documents, denied, scoring),
+        **curve(truth, trace.context, chunks, documents, denied, scoring, reader),
         **context(truth, trace.context, documents, denied, scoring),
         **(_acl(trace, exposure) if exposure.checked else unchecked()),
         "cost/query": cost({"context_tokens": trace.context.tokens, **spent}, scoring.cost),

@@ -1,4 +1,4 @@
-"""The ranked hits in, the context out: the passages that a reader gets, and their length."""
+"""The first k chunks of a ranking, whatever their length."""
 
 from __future__ import annotations
 

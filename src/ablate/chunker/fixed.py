@@ -1,21 +1,12 @@
-"""A document in, its chunks out: spans of its text that are searched, ranked and handed over as one."""
+"""A document in, windows of equal length out, wherever they happen to cut it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ablate.errors import ConfigError
+from ablate.chunker.borders import check
 from ablate.tokens import Tokens
 from ablate.types import Chunk, Document
-
-
-@dataclass(frozen=True)
-class Whole:
-    """One chunk a document: all of its text."""
-
-    def __call__(self, document: Document, tokens: Tokens) -> list[Chunk]:
-        """The document as one chunk, or nothing where it holds no token."""
-        return [Chunk(document, 0, len(document.text))] if tokens.count(document.text) else []
 
 
 @dataclass(frozen=True)
@@ -31,12 +22,7 @@ class Fixed:
     overlap: int
 
     def __post_init__(self) -> None:
-        if self.size < 1:
-            raise ConfigError(f"size: found {self.size}, expected at least 1 token; set a larger size")
-        if not 0 <= self.overlap < self.size:
-            raise ConfigError(
-                f"overlap: found {self.overlap} with size {self.size}, expected 0 <= overlap < size; set a smaller one"
-            )
+        check(self.size, self.overlap)
 
     def __call__(self, document: Document, tokens: Tokens) -> list[Chunk]:
         """The windows in text order, from the start of a token to the end of one; none where there is no token."""

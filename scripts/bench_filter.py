@@ -1,0 +1,115 @@
+"""Exact search among a part of the vectors beside exact search among all: equal answers first, then times.
+
+    python scripts/bench_filter.py [--vectors 100000] [--dimension 384] [--depth 50] [--queries 1 160 1000]
+
+Vectors and queries are drawn at random. Queries that may see the same vectors are searched for together, as a run does;
+first their answers are compared with those of each query alone, and of some with sums over every vector in double
+precision. Then the sides take turns in rounds, and the median of the ratios of a round is shown: with the whole
+corpus allowed, and beside it with a plain search of FAISS, which looks at all vectors and returns bare positions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import faiss
+import numpy as np
+import numpy.typing as npt
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+
+from ablate.retriever import Dense
+from ablate.retriever.dense import DenseSearch
+from ablate.types import Candidates, Chunk, Document, Hit, Query, ranking
+
+SHARES = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 1.0)
+CHECKED = 20
+"""Queries whose answers are compared: the reference looks at every vector."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+class Drawn:
+    """An embedder whose vectors lie in a table: the reading of a chunk, or the text of a query, is its row."""
+
+    def __init__(self, vectors: npt.NDArray[np.float32]) -> None:
+        self.vectors = vectors
+
+    def documents(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        return self.vectors[[int(text) for text in texts]]
+
+    queries = documents
+
+
+def drawn(count: int, dimension: int, seed: int = 0) -> npt.NDArray[np.float32]:
+    vectors = np.random.default_rng(seed).standard_normal((count, dimension), dtype=np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def reference(search: DenseSearch, query: Query, allowed: Mask, depth: int) -> list[Hit]:
+    """Every allowed vector's cosine in double precision, in the one total order."""
+    rows = np.flatnonzero(allowed)
+    scores = search.scores(rows, search.asked([query])[0]).tolist()
+    best = sorted(zip(scores, rows.tolist(), strict=True), reverse=True)[: 2 * depth]
+    return ranking([Hit(search.order.handed[row], score) for score, row in best])[:depth]
+
+
+def check(search: DenseSearch, queries: list[Query], allowed: Mask, depth: int) -> None:
+    together: list[Candidates] = search.batch(queries, allowed, depth)
+    for query, answer in list(zip(queries, together, strict=True))[:CHECKED]:
+        if answer != search(query, allowed, depth):
+            sys.exit(f"query {query.id} finds something else in a batch of {len(queries)}")
+        if answer.fused != reference(search, query, allowed, depth):
+            sys.exit(f"query {query.id} does not find the best of the {allowed.sum()} allowed vectors")
+
+
+def seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--vectors", type=int, default=100_000)
+    parser.add_argument("--dimension", type=int, default=384)
+    parser.add_argument("--depth", type=int, default=50)
+    parser.add_argument("--queries", type=int, nargs="+", default=[1, 160, 1000])
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    count = options.vectors
+    embedder = Drawn(drawn(count + max(options.queries), options.dimension))
+    search = Dense().index([Chunk(Document(f"{n}", f"{n}"), 0, len(f"{n}")) for n in range(count)], embedder)
+    everything = np.ones(count, dtype=np.bool_)
+    worst = 0.0
+    print(
+        f"{count} vectors of {options.dimension} dimensions, depth {options.depth}, {faiss.omp_get_max_threads()} threads"
+    )
+    for many in options.queries:
+        queries = [Query(f"{n}", f"{count + n}") for n in range(many)]
+        asked = search.asked(queries)
+        for share in SHARES:
+            allowed = np.random.default_rng(1).random(count) < share
+            check(search, queries, allowed, options.depth)
+            ratios, plain = [], []
+            for _ in range(options.rounds):
+                part = seconds(lambda q=queries, a=allowed: search.batch(q, a, options.depth))
+                whole = seconds(lambda q=queries: search.batch(q, everything, options.depth))
+                bare = seconds(lambda v=asked: search.index.search(v, options.depth))
+                ratios.append(part / whole)
+                plain.append(part / bare)
+            worst = max(worst, statistics.median(ratios))
+            print(
+                f"{many:5} queries, {share:6.1%} allowed: {1000 * part:8.1f} ms, {statistics.median(ratios):5.2f} times "
+                f"unfiltered ({min(ratios):.2f} to {max(ratios):.2f}), {statistics.median(plain):5.2f} times plain FAISS"
+            )
+    print(f"answers: equal everywhere; at worst {worst:.2f} times unfiltered")
+
+
+if __name__ == "__main__":
+    main()
