@@ -15,6 +15,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import faiss
@@ -82,31 +83,28 @@ def main() -> None:
     parser.add_argument("--queries", type=int, nargs="+", default=[1, 160, 1000])
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    count = options.vectors
-    embedder = Drawn(drawn(count + max(options.queries), options.dimension))
-    search = Dense().index([Chunk(Document(f"{n}", f"{n}"), 0, len(f"{n}")) for n in range(count)], embedder)
-    everything = np.ones(count, dtype=np.bool_)
-    worst = 0.0
-    print(
-        f"{count} vectors of {options.dimension} dimensions, depth {options.depth}, {faiss.omp_get_max_threads()} threads"
-    )
+    count, depth = options.vectors, options.depth
+    names = [str(number) for number in range(count + max(options.queries))]
+    chunks = [Chunk(Document(name, name), 0, len(name)) for name in names[:count]]
+    search = Dense().index(chunks, Drawn(drawn(len(names), options.dimension)))
+    everything, worst = np.ones(count, dtype=np.bool_), 0.0
+    print(f"{count} vectors of {options.dimension} dimensions, depth {depth}, {faiss.omp_get_max_threads()} threads")
     for many in options.queries:
-        queries = [Query(f"{n}", f"{count + n}") for n in range(many)]
-        asked = search.asked(queries)
+        queries = [Query(name, name) for name in names[count : count + many]]
         for share in SHARES:
             allowed = np.random.default_rng(1).random(count) < share
-            check(search, queries, allowed, options.depth)
-            ratios, plain = [], []
-            for _ in range(options.rounds):
-                part = seconds(lambda q=queries, a=allowed: search.batch(q, a, options.depth))
-                whole = seconds(lambda q=queries: search.batch(q, everything, options.depth))
-                bare = seconds(lambda v=asked: search.index.search(v, options.depth))
-                ratios.append(part / whole)
-                plain.append(part / bare)
-            worst = max(worst, statistics.median(ratios))
+            check(search, queries, allowed, depth)
+            sides = (
+                partial(search.batch, queries, allowed, depth),
+                partial(search.batch, queries, everything, depth),
+                partial(search.index.search, search.asked(queries), depth),
+            )
+            times = [[seconds(side) for side in sides] for _ in range(options.rounds)]
+            ratio, plain = (statistics.median(row[0] / row[other] for row in times) for other in (1, 2))
+            worst = max(worst, ratio)
             print(
-                f"{many:5} queries, {share:6.1%} allowed: {1000 * part:8.1f} ms, {statistics.median(ratios):5.2f} times "
-                f"unfiltered ({min(ratios):.2f} to {max(ratios):.2f}), {statistics.median(plain):5.2f} times plain FAISS"
+                f"{many:5} queries, {share:6.1%} allowed: {1000 * statistics.median(row[0] for row in times):7.1f} ms, "
+                f"{ratio:4.2f} times unfiltered, {plain:4.2f} times plain FAISS"
             )
     print(f"answers: equal everywhere; at worst {worst:.2f} times unfiltered")
 

@@ -37,6 +37,15 @@ class Judge(Pairwise):
 
 
 @dataclass(frozen=True)
+class Missing(Judge):
+    """A reranker whose weights are nowhere."""
+
+    @property
+    def revision(self):
+        raise ModelNotFound("model 'нет': found nowhere, expected weights; check its name")
+
+
+@dataclass(frozen=True)
 class Lost(HashEmbedder):
     """An embedder whose weights are nowhere."""
 
@@ -65,7 +74,7 @@ def work(tmp_path, monkeypatch):
     folder = tmp_path / "мои опыты, 100% #1"
     folder.mkdir()
     workshop(folder, monkeypatch)
-    own = {"judge": "Judge\nfirst: 3\n", "eager": "Judge\nfirst: 9\n"}
+    own = {"judge": "Judge\nfirst: 3\n", "eager": "Judge\nfirst: 9\n", "missing": "Missing\nfirst: 3\n"}
     put(folder / "conf/reranker", {f"{name}.yaml": f"_target_: test_estimate.{text}" for name, text in own.items()})
     put(folder / "conf/embedder", {"lost.yaml": "_target_: test_estimate.Lost\ndimension: 16\n"})
     return folder
@@ -156,11 +165,10 @@ def test_what_nobody_asks_is_neither_told_nor_looked_for(work, data):
 
 
 def test_a_model_that_is_not_there_is_told_and_does_not_hide_the_others(work, data):
-    variant(work, "gone", "defaults:\n  - override /embedder: lost")
-    put(work / "conf", {"mine.yaml": "defaults:\n  - config\n  - override embedder: counted\n  - _self_\n"})
-    told = dry(*cli.QUIET[:2], "--config-name", "mine", "tracking=off", "latency=off", data, "-m", "+variant=gone,bm25")
-    assert "gone: model 'нет': found nowhere" in told
-    assert told.startswith("runs to make: 2; ")
+    variant(work, "gone", "defaults:\n  - override /reranker: missing")
+    told = dry(*SAMPLE, data, "-m", "+variant=gone,bm25")
+    assert told.endswith("\ngone: model 'нет': found nowhere, expected weights; check its name\n")
+    assert told.startswith("runs to make: 2; recorded already: 0\n")
 
 
 def test_a_model_that_keeps_nothing_is_named(work, data):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from fakes import HashEmbedder, reader
 
-from ablate import evaluate as module
 from ablate.access import Off, Postfilter, Prefilter
 from ablate.chunker import Whole
 from ablate.errors import DatasetError
@@ -18,7 +17,6 @@ from ablate.evaluate import (
     corpus_measures,
     counts,
     evaluate,
-    followed,
     marked,
     models,
     pool_tokens,
@@ -335,11 +333,3 @@ def test_a_file_that_the_audit_cannot_read_is_a_mistake_in_the_dataset(tmp_path)
         file.write('{"_id": "я", "text": "", "acl": "public"}\n')
     with pytest.raises(DatasetError, match=r"^corpus\.jsonl:4: found acl 'public', expected"):
         audited(data)
-
-
-def test_a_long_run_says_every_ten_seconds_how_far_it_is(monkeypatch, caplog):
-    clock = iter([0, 4, 11, 11, 12])
-    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
-    with caplog.at_level("INFO"):
-        assert list(followed([ASKED, SILENT, ASKED])) == [ASKED, SILENT, ASKED]
-    assert [record.getMessage() for record in caplog.records] == ["query 1 of 3"]

@@ -36,11 +36,11 @@ def parts(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def sample(parts):
-    """The sample with a handful of its questions: with filters, rights and Russian words among them."""
+    """The sample with three of its questions: one with a filter, one in Russian, one more."""
     dataset = parts[0].dataset.read()
-    filtered = [query for query in dataset.queries if query.filter][:2]
-    russian = [query for query in dataset.queries if not query.text.isascii()][:2]
-    chosen = dict.fromkeys(query.id for query in (*filtered, *russian, *dataset.queries[:2]))
+    filtered = [query for query in dataset.queries if query.filter][:1]
+    russian = [query for query in dataset.queries if not query.text.isascii()][:1]
+    chosen = dict.fromkeys(query.id for query in (*filtered, *russian, *dataset.queries[:1]))
     return replace(dataset, queries=tuple(query for query in dataset.queries if query.id in chosen))
 
 
@@ -57,9 +57,9 @@ def run(parts, dataset, audit: Audit, names):
         denied = set() if names["access"] == UNGUARDED else audit.denied(query.principals)
         assert not denied & {hit.chunk.document.id for hit in trace.ranked}, query.id
         assert not denied & {passage.document.id for passage in trace.context.passages}, query.id
-        assert len({(hit.chunk.document.id, hit.chunk.start, hit.chunk.end) for hit in trace.ranked}) == len(trace.ranked)
-        assert len(trace.ranked) <= chosen.depth
-        assert {hit.chunk for hit in trace.ranked} <= {chunk.handed for chunk in line.chunks}
+        found = [hit.chunk for hit in trace.ranked]
+        assert len({(chunk.document.id, chunk.start, chunk.end) for chunk in found}) == len(found) <= chosen.depth
+        assert set(found) <= {chunk.handed for chunk in line.chunks}
         assert {passage.document.id for passage in trace.context.passages} <= {
             hit.chunk.document.id for hit in trace.ranked
         }
@@ -74,7 +74,7 @@ def combinations(stages):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fixed", combinations(("embedder", "retriever")), ids=lambda names: "-".join(names.values()))
+@pytest.mark.parametrize("fixed", [*combinations(("embedder", "retriever"))], ids=lambda names: "-".join(names.values()))
 def test_every_combination_runs_or_is_refused_before_work_starts(parts, sample, fixed):
     audit, outcomes = audited(sample), []
     for rest in combinations([stage for stage in STAGES if stage not in fixed]):

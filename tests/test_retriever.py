@@ -75,11 +75,8 @@ def test_the_title_is_read():
 
 @pytest.mark.parametrize("name", EXACT)
 def test_depth_may_exceed_the_corpus(name):
-    assert sorted(named(found(RETRIEVERS[name], chunks("отпуск", "отпуск дней", "отпуск"), "отпуск", 5))) == [
-        "d0",
-        "d1",
-        "d2",
-    ]
+    items = chunks("отпуск", "отпуск дней", "отпуск")
+    assert sorted(named(found(RETRIEVERS[name], items, "отпуск", 5))) == ["d0", "d1", "d2"]
 
 
 def test_earlier_queries_do_not_move_later_ones(retriever):

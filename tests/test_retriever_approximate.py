@@ -28,11 +28,8 @@ def answers(retriever, items=MANY, allowed=None, depth=DEPTH, embedder=WIDE):
 
 
 def recall(retriever):
-    exact = answers(Dense())
-    found = answers(retriever)
-    return np.mean(
-        [len(dict(ours).keys() & dict(all_).keys()) / DEPTH for ours, all_ in zip(found, exact, strict=True)]
-    )
+    pairs = zip(answers(retriever), answers(Dense()), strict=True)
+    return np.mean([len(dict(hits).keys() & dict(best).keys()) / DEPTH for hits, best in pairs])
 
 
 def test_two_builds_find_the_same(kind):
@@ -134,7 +131,7 @@ def test_queries_are_never_silent(kind):
 
 
 def test_vectors_that_are_not_of_length_one_are_refused_here_too(kind):
-    with pytest.raises(ConfigError, match="vector 0 of Given.* has length 5"):
+    with pytest.raises(ConfigError, match=r"vector 0 of Given.* has length 5"):
         kind.index(chunks("а"), Given({"а": [3.0, 4.0]}))
 
 

@@ -73,9 +73,7 @@ def test_sums_of_equal_shares_are_equal():
     rest = iter(items[2:])
     first = [{6: one, 12: other}.get(rank) or next(rest) for rank in range(1, 13)]
     second = [{39: one, 28: other}.get(rank) or next(rest) for rank in range(1, 40)]
-    scores = dict(
-        fuse({name: [Hit(chunk, 0.0) for chunk in ranks] for name, ranks in {"a": first, "b": second}.items()}, 60)
-    )
+    scores = dict(fuse(numbered([[Hit(chunk, 0.0) for chunk in ranks] for ranks in (first, second)]), 60))
     assert scores[one] == scores[other]
 
 

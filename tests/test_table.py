@@ -186,6 +186,51 @@ def test_the_funnel_follows_the_studys_own_depth_and_k(place):
     assert column(page, "coverage at 30", "baseline") == "0.900"
 
 
+PACKING = "retrieval/coverage_at_640_tokens"
+
+
+def packing(place, component="packer", cohorts=None, **config):
+    """A baseline and a variant that covers more at equal tokens in one query of two, and that hands over more."""
+    before = {"а": {**runs.evidence(0, 0.5, 300), PACKING: 0.5}, "б": {**runs.evidence(1, 1, 300), PACKING: 1.0}}
+    after = {"а": {**runs.evidence(1, 1, 640), PACKING: 0.75}, "б": {**runs.evidence(1, 1, 640), PACKING: 1.0}}
+    baseline = runs.build(place, values=before, config=config, cohorts=cohorts)
+    variant = runs.build(place, "new", after, baseline=baseline, component=component, config=config, cohorts=cohorts)
+    return table.compare([baseline, variant])
+
+
+@pytest.mark.parametrize("component", ["chunker", "packer"])
+def test_what_moves_the_length_of_a_context_is_compared_at_equal_tokens(place, component):
+    found = packing(place, component)
+    assert found.sentence(found.records[1]) == (
+        "new: sufficient 0.500 -> 1.000 (+0.500), better on 1 queries, worse on 0, of 2; +340 tokens; "
+        "coverage_at_640_tokens 0.750 -> 0.875 (+0.125), better on 1 queries, worse on 0, of 2"
+    )
+    page = found.markdown()
+    assert column(page, "coverage at 640 tokens", "new") == "0.875"
+    assert re.search(r"\| new +\| retrieval/coverage_at_640_tokens \| +1 \| +0 \| +1 \| +2 \|", page)
+    assert "the last passage cut at a token; read are the passages of the context" in page
+
+
+def test_other_variants_show_coverage_at_equal_tokens_and_are_not_told_by_it(place):
+    found = packing(place, "reranker")
+    assert found.sentence(found.records[1]).endswith("of 2; +340 tokens")
+    assert column(found.markdown(), "coverage at 640 tokens", "new") == "0.875"
+    assert f"| {PACKING}" not in found.markdown()
+
+
+def test_evidence_of_whole_documents_says_nothing_about_how_text_is_cut_and_packed(place):
+    found = packing(place, cohorts={"а": {"granularity": "document"}})
+    assert found.sentence(found.records[1]).endswith("1.000 -> 1.000 (+0.000), better on 0 queries, worse on 0, of 1")
+    found = packing(Workspace(place.root / "b"), cohorts={q: {"granularity": "document"} for q in "аб"})
+    assert found.sentence(found.records[1]).endswith("+340 tokens")
+
+
+def test_runs_recorded_without_a_budget_have_no_column_for_it(place):
+    found = packing(place, budget=None)
+    assert "coverage at 640 tokens" not in found.markdown()
+    assert found.sentence(found.records[1]).endswith("+340 tokens")
+
+
 def test_cohorts_show_paired_differences_of_averaged_cohorts_only(place):
     cohorts = {"a": {"язык": "ru=1"}, "b": {"язык": "中文"}}
     baseline = runs.build(place, values={"a": runs.evidence(0, 0), "b": runs.evidence(1, 1)}, cohorts=cohorts)
@@ -267,10 +312,11 @@ def test_a_gain_by_a_declared_filter_is_labelled(place):
 
 def test_what_an_approximate_index_missed_is_told(place):
     baseline = runs.build(place, values=ONE)
-    found = {query: {**row, "retrieval/ann_recall": share} for (query, row), share in zip(ONE.items(), (1.0, 0.6))}
+    shares = iter((1.0, 0.6))
+    found = {query: {**row, "retrieval/ann_recall": next(shares)} for query, row in ONE.items()}
     variant = runs.build(place, "ann", found, baseline=baseline, component="retriever")
     page = table.compare([baseline, variant]).text(500)
-    assert "ann: its index is approximate: it found 0.800 of what exact search finds, at worst 0.600 of a query's" in page
+    assert "ann: its index is approximate: it found 0.800 of what exact search finds, at worst 0.600" in page
     assert "baseline: its index" not in page
 
 

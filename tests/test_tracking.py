@@ -263,18 +263,22 @@ def test_at_most_80_metrics_are_sent_and_what_matters_most_comes_first(place):
     found = tracking.figures(variant, baseline)
     assert len(found) == 80
     assert next(iter(found)) == "delta/context/sufficient"
-    assert {"context/sufficient", "context/measure_69"} <= found.keys()
+    assert {"context/sufficient", "context/measure_69", "delta/retrieval/coverage_at_640_tokens"} <= found.keys()
 
 
 def test_metrics_are_those_at_the_studys_own_cut_offs(place):
     names = [
         *("retrieval/recall_at_5", "retrieval/recall_at_10", "retrieval/coverage_at_50", "retrieval/completion_rr"),
         *("doc/ndcg_at_5", "doc/ndcg_at_10", "doc/ndcg_at_1", "doc/mrr", "cost/query", "acl/violations", "freshness/x"),
+        *(f"retrieval/coverage_at_{tokens}_tokens" for tokens in (160, 640, 1280)),
+        "retrieval/coverage_area_640_tokens",
     ]
     found = tracking.figures(runs.build(place, values={"q": dict.fromkeys(names, 1.0)}), None)
     assert set(found) == set(names) - {
         "retrieval/recall_at_10",
         "retrieval/coverage_at_50",
+        "retrieval/coverage_at_160_tokens",
+        "retrieval/coverage_at_1280_tokens",
         "doc/ndcg_at_1",
         "freshness/x",
     }

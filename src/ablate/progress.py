@@ -29,7 +29,7 @@ class Pace:
 
     done: int = 0
     first: int = 0
-    began: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=lambda: time.monotonic())
     since: float | None = None
     last: float = 0.0
 
@@ -58,7 +58,7 @@ class Meter:
     unit: str
     total: int = 0
     pace: Pace = field(default_factory=Pace)
-    told: float = field(default_factory=time.monotonic)
+    told: float = field(default_factory=lambda: time.monotonic())
 
     def __enter__(self) -> Meter:
         return self
@@ -81,7 +81,7 @@ class Meter:
         if terminal:
             draw(str(self))
         else:
-            log.info("%s", self)
+            log.info("%s", str(self))  # now, for it goes on
 
     def __str__(self) -> str:
         text = f"{self.doing} {self.pace.done:,} of {self.total:,} {self.unit}"

@@ -27,13 +27,13 @@ ABBREVIATIONS = """
 """
 # Single letters are initials or parts of "e.g." and "т. е."; short numbers mark items of lists and German dates.
 SHORT = rf"(?<![\p{{L}}\p{{M}}\p{{N}}])(?:\p{{L}}|\p{{N}}{{1,2}}|(?i:{'|'.join(ABBREVIATIONS.split())}))"
-CLOSING = r"""[\p{Pe}\p{Pf}"'*_`]*(?:</[a-zA-Z][^<>]*>)*"""
+CLOSING = r"""[\p{Pe}\p{Pf}"'*_`]*+(?:</[a-zA-Z][^<>]*>)*+"""
 GOES_ON = r"[\p{Ll}\p{Pd}\p{So}]"  # in lower case, after a quotation, or with a picture
 BREAK = r"(?>\r\n|[\r\n\v\f\x85\u2028\u2029])"
 END = regex.compile(
     rf"""(?V1)
       [\p{{Sentence_Break=STerm}}--[!?]]+{CLOSING}                               # 。！？ and their like in any script
-    | (?:[!?…]|\.(?<!{SHORT}\.))+{CLOSING}(?=<|\s(?!\s*{GOES_ON})|[\p{{Zs}}\t]*{BREAK})
+    | (?<![.!?…])(?:[!?…]|\.(?<!{SHORT}\.))++{CLOSING}(?=<|\s(?!\s*{GOES_ON})|[\p{{Zs}}\t]*{BREAK})
     | (?<=\s)[.!?]+(?=\s)                                                        # stands apart in tokenised texts
     | {BREAK}(?![\p{{Zs}}\t]*\p{{Ll}})                                           # a line that does not go on below
     """,

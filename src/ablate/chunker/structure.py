@@ -78,29 +78,40 @@ def ranked(text: str, spans: Spans, outline: Outline, size: int) -> Ranks:
     ranks = np.full(len(spans) + 1, TOKEN)
     ranks[sentences(text, spans)] = SENTENCE
     np.minimum.at(ranks, _at(spans, [place for place, _ in marks]), np.array([rank for _, rank in marks], np.int64))
+    leads: dict[int, int] = {}  # where what is led to begins, and where what leads to it does
+    for last in np.flatnonzero((ranks[1:] >= BLOCK) & (ranks[1:] < SENTENCE)).tolist():
+        end = int(spans[last, 1])
+        if COLON.search(text, max(end - 3, 0), end):
+            leads[last + 1] = block(ranks, last + 1, size)
     for heading in outline.headings:
         first, last = _at(spans, [heading.start, heading.end]).tolist()
         ranks[first + 1 : last] = TOKEN
         if ranks[last] > heading.level:  # else another section begins, and this one is empty
-            ranks[last] = within(ranks, last, size)
-    for last in np.flatnonzero((ranks[1:] >= BLOCK) & (ranks[1:] < SENTENCE)).tolist():
-        end = int(spans[last, 1])
-        if COLON.search(text, max(end - 3, 0), end):
-            ranks[last + 1] = within(ranks, last + 1, size)
+            leads[last] = first
+    for at in sorted(leads):
+        leads[at] = leads.get(leads[at], leads[at])  # a heading under a heading
+    for at in sorted(leads, reverse=True):
+        ranks[at] = joined(ranks, leads[at], at, size)
     return ranks
 
 
-def within(ranks: Ranks, at: int, size: int) -> int:
-    """The rank of the coarsest borders within the part that begins with a token: what stands before joins them.
+def block(ranks: Ranks, at: int, size: int) -> int:
+    """Where the part begins that ends before a token; if that is further away than `size`, it does not matter where."""
+    first = max(at - size, 0)
+    before = np.flatnonzero(ranks[first:at] <= ranks[at])
+    return first + int(before[-1]) if len(before) else first
 
-    It is the part's own rank if it is a list, a table or the like which fits `size`, but not with what stands before.
+
+def joined(ranks: Ranks, lead: int, at: int, size: int) -> int:
+    """The rank of the border before what begins at a token, if what leads to it begins at another and counts as a part.
+
+    It stays as it is before a block that fits `size`, but not with what leads to it.
     """
     own = int(ranks[at])
     after = np.flatnonzero(ranks[at + 1 :] <= own)
     end = at + 1 + int(after[0]) if len(after) else len(ranks) - 1
-    inner = int(ranks[at + 1 : end].min(initial=TOKEN))
-    alone = end - at <= size < end and not (ranks[end - size : at] <= own).any()
-    return own if alone and own >= BLOCK and inner < SENTENCE else inner
+    inner = int(ranks[at + 1 : end].min(initial=SENTENCE))
+    return own if own >= BLOCK and end - at <= size < end - lead else inner
 
 
 def parts(ranks: Ranks, first: int, last: int, size: int) -> Iterator[tuple[int, int]]:

@@ -15,8 +15,8 @@ BLOCKS = """
 """
 TAG = regex.compile(
     rf"""
-      <!--.*?--> | <(?:!doctype|\?)[^>]*> | <(script|style)\b.*?</\1\s*>
-    | <(?P<closing>/?)(?P<name>br|{"|".join(BLOCKS.split())})(?=[\s/>])(?:[^"'>]|"[^"]*"|'[^']*')*+>
+      <!--.*?(?:-->|\Z) | <(?:!doctype|\?)[^>]*(?:>|\Z) | <(script|style)\b.*?(?:</\1\s*>|\Z)
+    | <(?P<closing>/?)(?P<name>br|{"|".join(BLOCKS.split())})(?=[\s/>])(?:[^"'<>]|"[^"]*"|'[^']*')*+>
     """,
     regex.VERBOSE | regex.DOTALL | regex.IGNORECASE,
 )

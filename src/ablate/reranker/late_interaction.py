@@ -16,8 +16,8 @@ from ablate import models, weights
 from ablate.reranker.pairwise import Judged, Pair, Pairwise, finite
 from ablate.types import Hit
 
-HELD = 2**28
-"""Bytes of token vectors that are held in memory between calls: about 175,000 tokens of 384 float32 numbers."""
+HELD = 2**29
+"""Bytes of token vectors that are held in memory between calls: about 350,000 tokens of 384 float32 numbers."""
 
 
 @dataclass(frozen=True)

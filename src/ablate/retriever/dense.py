@@ -97,12 +97,12 @@ class DenseSearch:
         """The `count` allowed chunks that FAISS finds nearest to each query, and their similarities, best first."""
         import faiss
 
-        if allowed.all():
-            return self.index.search(asked, count)  # type: ignore[no-any-return]
-        # So few queries are compared vector by vector, and then a selector costs nothing. More are multiplied as
-        # matrices, but not with a selector: they search a copy of what is allowed, which costs little beside them.
+        # Few queries are compared vector by vector, and then a selector costs nothing. Many are multiplied as matrices,
+        # but not with a selector: they search a copy of what is allowed, which costs little beside that.
         if asked.size < faiss.cvar.distance_compute_blas_threshold:
             return self.index.search(asked, count, params=faiss.SearchParameters(sel=selector(allowed)))  # type: ignore[no-any-return,call-arg]
+        if allowed.all():
+            return self.index.search(asked, count)  # type: ignore[no-any-return]
         rows = np.flatnonzero(allowed)
         similarities, places = faiss.knn(asked, self.stored[rows], count, faiss.METRIC_INNER_PRODUCT)
         return similarities, rows[places]
