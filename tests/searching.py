@@ -1,5 +1,7 @@
 """What tests of retrievers share: texts, one of each option, and the hits of one search as plain values."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from fakes import HashEmbedder, NearTies, everything, query
 from hypothesis import strategies as st
@@ -23,6 +25,16 @@ LINES = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
 TEXTS = st.lists(LINES, max_size=40)
 EMBEDDERS = st.sampled_from([HashEmbedder(), NearTies(), HashEmbedder(1), NearTies(384)])
 HASHED = HashEmbedder()
+
+
+@dataclass(frozen=True)
+class Crowding(HashEmbedder):
+    """Every text with the word for holiday is near every other one, and far from all the rest."""
+
+    def vector(self, text):
+        drawn = super().vector(text) * 0.1
+        drawn[0] += "отпуск" in text
+        return drawn / np.linalg.norm(drawn)
 
 
 def found(retriever, items, text, depth=50, embedder=HASHED, allowed=None):

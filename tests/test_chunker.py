@@ -4,17 +4,20 @@ import re
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ablate.chunker import Fixed, ParentChild, Sentence, Structure, Whole
 from ablate.chunker.borders import packed, sentences
+from ablate.chunker.markdown import markdown
 from ablate.chunker.structure import even
+from ablate.chunker.tags import Page
 from ablate.errors import ConfigError
 from ablate.tokens import Words
 from ablate.types import Chunk, Document
 
 WORDS = Words()
+searched = settings(deadline=None)
 TEXT = "Отпуск длится 28 дней. Больничный — отдельно."
 
 
@@ -63,6 +66,7 @@ SIZED = (
 )
 
 
+@searched
 @given(TEXTS, SIZED | st.just(Whole()))
 def test_every_letter_and_digit_is_in_some_chunk_and_in_some_that_is_handed_over(text, chunker):
     chunks = chunked(chunker, text)
@@ -76,6 +80,7 @@ def test_a_lost_letter_would_be_noticed():
     assert lost([Chunk(Document("д", TEXT), 0, 20), Chunk(Document("д", TEXT), 21, 45)], TEXT) == [20]
 
 
+@searched
 @given(TEXTS, SIZED)
 def test_chunks_are_parts_of_the_text_in_its_order_and_none_is_within_its_neighbour(text, chunker):
     found = spans(chunker, text)
@@ -84,6 +89,7 @@ def test_chunks_are_parts_of_the_text_in_its_order_and_none_is_within_its_neighb
     assert all(chunk.text == chunk.text.strip() for chunk in chunked(chunker, text))
 
 
+@searched
 @given(TEXTS, SIZED)
 def test_no_chunk_is_longer_than_its_size(text, chunker):
     for chunk in chunked(chunker, text):
@@ -91,12 +97,14 @@ def test_no_chunk_is_longer_than_its_size(text, chunker):
         assert WORDS.count(chunk.handed.text) <= getattr(chunker, "parent_size", chunker.size)
 
 
+@searched
 @given(TEXTS, SIZED)
 def test_the_same_document_gives_the_same_chunks(text, chunker):
     document = Document("д", text)
     assert chunker(document, WORDS) == chunker(document, WORDS)
 
 
+@searched
 @given(TEXTS, SIZES, SIZES)
 def test_children_fill_their_parents_and_parents_share_nothing(text, size, more):
     chunks = chunked(ParentChild(size + more, size, size // 4), text)
@@ -158,6 +166,7 @@ def test_a_short_text_is_one_chunk():
     assert spans(Fixed(128, 24), "да") == [(0, 2)]
 
 
+@searched
 @given(st.text(alphabet="aж中 .\n", max_size=60), OVERLAPPED)
 def test_windows_hold_every_token_in_steps_and_none_is_part_of_another(text, both):
     size, overlap = both
@@ -183,7 +192,7 @@ SENTENCES = [
     ["Ответ в п. 3.2 и т. д. у А. С. Пушкина, см. рис. 4, 5 тыс. руб. в г. Нарва.", "Дальше."],
     ["Die Sitzung am 5. Mai z. B. bei Dr. Müller.", "Danach."],
     ["It costs $3.50 or 1,200.75 in v2.1.3, see a.b@c.example and www.d.example.", "Good."],
-    ['"Really?" she asked.', "«Да!» — сказал он.", "(Это всё.)", "Yes! 😊"],
+    ['"Really?" she asked.', "«Да!» — сказал он.", "«Нет!»", "“Never.”", "(Это всё.)", "Yes! 😊"],
     ["我来了。", "你好！", "「走吧。」", "他说３．５好？", "是"],
     ["यह है।", "वह है॥", "हाँ"],
     ["هل هذا؟", "نعم."],
@@ -205,7 +214,8 @@ def test_sentences_are_found_in_any_script(parts):
         ("a line that\ngoes on\r\nbelow", ["a line that\ngoes on\r\nbelow"]),
         ("Heading\nText that\ngoes on", ["Heading", "Text that\ngoes on"]),
         ("1. Write.\n2. Call\n- or not", ["1. Write.", "2. Call", "- or not"]),
-        ("it ended .\nthe next", ["it ended .", "the next"]),
+        ("It ended.\nthe next, 3.\n4", ["It ended.", "the next, 3.", "4"]),
+        ("Really?  \nyes", ["Really?", "yes"]),
         ("我来了。你好！「走吧。」", ["我来了。", "你好！", "「走吧。」"]),
         ("<p>One.</p><p>Two. Three</p>", ["<p>One.</p>", "<p>Two.", "Three</p>"]),
         ("a\u2029b", ["a\u2029b"]),
@@ -249,6 +259,7 @@ WORDED = st.lists(st.sampled_from(["ну", "вот", "aa", "中中"]), min_size=
 )
 
 
+@searched
 @given(WORDED, OVERLAPPED)
 def test_a_text_of_one_sentence_is_cut_as_by_fixed(text, both):
     size, overlap = both
@@ -256,6 +267,7 @@ def test_a_text_of_one_sentence_is_cut_as_by_fixed(text, both):
         assert spans(Sentence(size, overlap), text) == spans(Fixed(size, overlap), text)
 
 
+@searched
 @given(st.lists(WORDED, min_size=1, max_size=12), st.integers(19, 40), st.data())
 def test_sentences_that_fit_are_whole_in_some_chunk(lines, size, data):
     text = " ".join(f"{line.capitalize()}." for line in lines)
@@ -267,6 +279,7 @@ def test_sentences_that_fit_are_whole_in_some_chunk(lines, size, data):
             assert any(chunk.start <= start and match.end() <= chunk.end for chunk in chunks), match[0]
 
 
+@searched
 @given(st.lists(st.integers(1, 12), max_size=20), SIZES, st.data())
 def test_runs_are_as_long_as_they_can_be_and_overlap_by_whole_pieces(lengths, size, data):
     overlap = data.draw(st.integers(0, size - 1))
@@ -281,6 +294,7 @@ def test_runs_are_as_long_as_they_can_be_and_overlap_by_whole_pieces(lengths, si
     assert [runs[0][0], runs[-1][1]] == [0, edges[-1]] if lengths else runs == []
 
 
+@searched
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=12), st.integers(12, 30))
 def test_even_runs_are_no_more_than_needed_and_none_could_be_shorter(lengths, size):
     edges = [sum(lengths[:count]) for count in range(len(lengths) + 1)]
@@ -368,13 +382,21 @@ def test_lists_tables_and_code_stay_whole_where_they_fit():
 
 
 def test_what_is_longer_is_cut_between_rows_and_items_and_the_head_of_a_table_stays_with_its_first_row():
-    table = "| Part | Price |\n|---|---|\n" + "\n".join(f"| деталь {n} | {n} |" for n in range(9))
+    table = "| Part | Price |\n|---|---|\n" + "\n".join(f"| деталь. Новая {n} | {n} |" for n in range(9))
     found = [text for _, text in outlined(30, table)]
-    assert found[0].startswith("| Part | Price |\n|---|---|\n| деталь 0 | 0 |")
+    assert found[0].startswith("| Part | Price |\n|---|---|\n| деталь. Новая 0 | 0 |")
     assert all(row.startswith("|") and row.endswith("|") for text in found for row in text.splitlines())
     items = "\n".join(f"- Item {n} of the list.\n  - It has a part." for n in range(5))
     assert [text.count("\n") for _, text in outlined(26, items)] == [3, 3, 1]
     assert all(text.startswith("- Item") for _, text in outlined(26, items))
+
+
+def test_code_that_is_longer_is_cut_between_its_lines():
+    code = "\n".join(["```py", *[f"print('Yes. No {n}')" for n in range(6)], "```"])
+    found = [text for _, text in outlined(24, code)]
+    assert [text.count("\n") for text in found] == [2, 1, 2]
+    assert found[0].startswith("```py\nprint")
+    assert found[-1].endswith(")\n```")
 
 
 def test_no_last_row_is_left_by_itself():
@@ -387,6 +409,26 @@ def test_a_heading_stays_with_what_it_stands_above_and_an_introduction_with_what
     above, item = text[: text.index("\n\n- ")], "- one two three"
     assert [part for _, part in outlined(17, text)] == [f"{above}\n\n{item}", "\n".join([item] * 4)]
     assert [part for _, part in outlined(20, text)] == [above, "\n".join([item] * 5)], "a list that fits stays whole"
+    text = "# Top\n\n## Rules\n\n- one two three\n- one two three\n\nThe last."
+    assert [part for _, part in outlined(12, text)] == ["# Top\n\n## Rules", text[text.index("- one") :]]
+
+
+def test_a_section_that_fits_stays_whole_though_its_title_is_then_alone():
+    text = "# Top\n\n## Rules\n\nraz dva.\n\nraz dva."
+    assert [part for _, part in outlined(11, text)] == [text]
+    assert [part for _, part in outlined(10, text)] == ["# Top", text[7:]]
+    assert outlined(8, text)[0][1] == "# Top\n\n## Rules\n\nraz dva."
+
+
+def test_a_section_without_text_does_not_stay_with_the_next_one():
+    text = "## One\n\n## Two\n\nraz dva.\n\nraz dva.\n\nraz dva."
+    assert [part for _, part in outlined(9, text)][:2] == ["## One", "## Two\n\nraz dva."]
+
+
+@pytest.mark.parametrize("under", ["Raz dva tri. Raz dva tri. Raz dva tri.", "raz dva tri " * 4])
+def test_no_heading_that_fits_is_cut(under):
+    heading = "## Aa bb? Cc dd ee ff"  # two sentences, 9 tokens
+    assert outlined(9, f"{heading}\n\n{under}")[0][1] == heading
 
 
 def test_a_plain_text_is_cut_between_paragraphs_then_sentences_then_tokens():
@@ -404,7 +446,8 @@ PAGE = """\
 <section class="a > b"><h1>Install
   <em>fast &amp; well</em></h1>
 <p>First words. Then more.
-<p>Second paragraph, never closed.
+
+    <p>Second paragraph, never closed.
 </section><div><!-- steps --><h2>Steps</h2>
 <ol><li>Open the door.</li><li>Go<ul><li>in</li><li>or out</li></ul></li></ol></div>
 <h2>Цены</h2><table><thead><tr><th>Part<th>Price<tbody><tr><td>Датчик<td>64<tr><td>Motor<td>189</table>
@@ -430,23 +473,46 @@ def test_html_is_cut_at_its_own_headings_lists_and_tables():
     assert ((install, steps), "<ol><li>Open the door.</li>") in outlined(24, PAGE)
 
 
+@pytest.mark.parametrize(
+    ("size", "parts"),
+    [
+        (10, ["<p>one two<p>one two", "<p>one two"]),
+        (10, ["<p>one two<hr>one two", "<p>one two"]),
+        (24, ["<p>one two</p>", "<!-- about\nsteps --><ul><li>one</li></ul>"]),
+        (11, ["<div><p>one</p>", "two three</div>"]),
+        (12, ["<ul><li>one</li>", "<li>two</li></ul>"]),
+        (8, ["<p>one two<br>", "three four</p>"]),
+    ],
+)
+def test_every_block_of_html_begins_with_the_tags_that_open_it_and_ends_with_those_that_close_it(size, parts):
+    assert [text for _, text in outlined(size, "".join(parts))] == parts
+
+
+def test_the_headings_of_html_are_its_own_words_and_no_script_is_html():
+    assert [heading.text for heading in Page(PAGE, 0, len(PAGE)).headings] == ["Install fast & well", "Steps", "Цены"]
+
+
 def test_a_document_is_html_if_it_begins_with_a_tag_and_most_of_it_is_in_blocks():
     readme = "<p align=center>A logo</p>\n\n# Title\n\nWords that are in no block of HTML.\n"
     assert outlined(9, readme)[-1] == (("Title",), "Words that are in no block of HTML.")
     assert outlined(5, "a < b\n\n<https://a.example>")[0] == ((), "a < b")
+    page = "<div>\n\n# one two three.\n\nFour five six.\n\n</div>"
+    assert outlined(8, page)[-1] == ((), "Four five six.\n\n</div>"), "in HTML this is no heading"
     nested = "# Title\n\n<table>\n<tr><td>one</td></tr>\n<tr><td>two</td></tr>\n</table>\n\n<h2>More</h2>\n\nwords"
-    assert outlined(20, nested) == [
+    assert outlined(20, f"{nested} and more\n\n> # Quoted\n\n{'words ' * 18}") == [
         ((), "# Title\n\n<table>\n<tr><td>one</td></tr>"),
         (("Title",), "<tr><td>two</td></tr>\n</table>"),
-        (("Title",), "<h2>More</h2>\n\nwords"),
+        (("Title",), "<h2>More</h2>\n\nwords and more\n\n> # Quoted"),
+        (("Title", "More"), ("words " * 18).strip()),
     ]
 
 
 def test_front_matter_is_no_heading():
-    text = "---\ntitle: Отпуск\ndate: 2024\n---\n\n# Rules\n\nraz dva tri\n\nraz dva tri\n"
-    assert [(headings, part) for headings, part in outlined(16, text)] == [
-        ((), text[: text.index("\n\n# Rules")]), ((), text[text.index("# Rules") :].strip()),
-    ]  # fmt: skip
+    text = "---\ntitle: Отпуск\n---\n\n# Rules\n\nraz dva tri\n\nraz dva tri\n"
+    assert outlined(7, text)[-1] == (("Rules",), "raz dva tri")
+    for line in ("\n", "\r\n", "\r"):
+        assert [heading.text for heading in markdown(text.replace("\n", line)).headings] == ["Rules"]
+    assert [heading.text for heading in markdown("---\n\nno title: here\n\n# Rules\n").headings] == ["Rules"]
 
 
 BLOCKS = st.one_of(
@@ -464,9 +530,14 @@ DOCUMENTS = st.lists(BLOCKS, max_size=9).map(
 )
 
 
+def titled(words):
+    """A heading that is more than one sentence, and one all the same."""
+    return f"{words}? {words.capitalize()}"
+
+
 def in_markdown(kind, one, other):
     if kind == "#":
-        return f"{'#' * one} {other}"
+        return f"{'#' * one} {titled(other)}"
     if kind == "p":
         return " ".join(f"{words.capitalize()}." for words in one)[:-1] + other
     if kind == "ul":
@@ -478,7 +549,7 @@ def in_markdown(kind, one, other):
 
 def in_html(kind, one, other):
     if kind == "#":
-        return f"<h{one}>{other}</h{one}>"
+        return f"<h{one}>{titled(other)}</h{one}>"
     if kind == "p":
         return f"<p>{in_markdown(kind, one, other)}</p>"
     if kind == "ul":
@@ -488,6 +559,7 @@ def in_html(kind, one, other):
     return f"<pre>{' '.join(one)}</pre>"
 
 
+@searched
 @given(DOCUMENTS, st.integers(1, 50), st.sampled_from([in_markdown, in_html]))
 def test_headings_lists_tables_and_code_that_fit_are_whole_in_one_chunk(blocks, size, written):
     parts = [written(*block) for block in blocks]
@@ -499,12 +571,13 @@ def test_headings_lists_tables_and_code_that_fit_are_whole_in_one_chunk(blocks, 
         at += len(part) + 2
 
 
+@searched
 @given(DOCUMENTS, st.integers(1, 50), st.sampled_from([in_markdown, in_html]))
 def test_headings_are_those_of_every_section_that_holds_a_chunk(blocks, size, written):
     parts = [written(*block) for block in blocks]
     text, at, headings = "\n\n".join(parts), 0, []
     for (kind, level, words), part in zip(blocks, parts, strict=True):
-        headings += [(at, level, words)] if kind == "#" else []
+        headings += [(at, level, titled(words))] if kind == "#" else []
         at += len(part) + 2
     for chunk in chunked(Structure(size), text):
         above = []

@@ -164,7 +164,7 @@ def remove(path):
 VARIANT = "# @package _global_\n# Стало лучше?\n"
 
 MUTATIONS = {
-    "an option without a class": (without_partner, "chunker/sentence.yaml", create("_target_: ablate.chunker.Sent\n")),
+    "an option without a class": (without_partner, "chunker/clause.yaml", create("_target_: ablate.chunker.Clause\n")),
     "a class without an option": (without_partner, "chunker/whole.yaml", remove),
     "an option of another class": (without_partner, "chunker/whole.yaml", replace("Whole", "Fixed")),
     "a class of another module": (without_partner, "chunker/whole.yaml", replace("ablate.chunker", "ablate.types")),
@@ -203,12 +203,12 @@ def test_every_check_catches_what_it_is_for(mutation, tmp_path):
 
 def test_a_class_that_no_option_names_is_caught(monkeypatch):
     @dataclass(frozen=True)
-    class Sentences:
+    class Clause:
         size: int
 
-    Sentences.__module__ = "ablate.chunker"
-    monkeypatch.setattr(ablate.chunker, "Sentences", Sentences, raising=False)
-    assert list(without_partner(conf())) == ["chunker: Sentences"]
+    Clause.__module__ = "ablate.chunker"
+    monkeypatch.setattr(ablate.chunker, "Clause", Clause, raising=False)
+    assert list(without_partner(conf())) == ["chunker: Clause"]
 
 
 def test_components_hold_no_defaults(monkeypatch):

@@ -2,7 +2,11 @@
 
 import hashlib
 import json
+import os
 import re
+import sqlite3
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +15,13 @@ import cli
 import numpy as np
 import pytest
 from cli import ENCODED, ablate, dataset, put, quiet, runs, small, variant, workshop
-from fakes import HashEmbedder
+from fakes import HashEmbedder, chunks, query
 
-from ablate import environment, store
+from ablate import environment, store, study
+from ablate.commands import run
 from ablate.conf import options
 from ablate.errors import ModelNotFound
-from ablate.estimate import Encoding, Estimate, Judging, Task, asks, duration
+from ablate.estimate import Encoding, Estimate, Judging, Task, asks, duration, estimate
 from ablate.reranker import Pairwise
 from ablate.shelf import Glance, Shelf
 from ablate.store import stored
@@ -58,6 +63,15 @@ class Lost(HashEmbedder):
 
 
 @dataclass(frozen=True)
+class Sized(cli.Counted):
+    """Is another model for each number of dimensions."""
+
+    @property
+    def revision(self):
+        return str(self.dimension)
+
+
+@dataclass(frozen=True)
 class Slow(HashEmbedder):
     """Takes its time: a fiftieth of a millisecond a character."""
 
@@ -76,7 +90,8 @@ def work(tmp_path, monkeypatch):
     workshop(folder, monkeypatch)
     own = {"judge": "Judge\nfirst: 3\n", "eager": "Judge\nfirst: 9\n", "missing": "Missing\nfirst: 3\n"}
     put(folder / "conf/reranker", {f"{name}.yaml": f"_target_: test_estimate.{text}" for name, text in own.items()})
-    put(folder / "conf/embedder", {"lost.yaml": "_target_: test_estimate.Lost\ndimension: 16\n"})
+    for name in ("Lost", "Sized", "Slow"):
+        put(folder / "conf/embedder", {f"{name.lower()}.yaml": f"_target_: test_estimate.{name}\ndimension: 16\n"})
     return folder
 
 
@@ -158,6 +173,20 @@ def test_a_baseline_that_is_recorded_is_indexed_again_for_its_variant(work, data
     assert len(ENCODED) == texts(told)[0] == 5
 
 
+def test_of_a_recorded_baseline_the_chunks_are_encoded_again_and_the_queries_are_not(work, data):
+    variant(work, "wide", "embedder:\n  dimension: 24")
+    words = [*SAMPLE[:3], "embedder=sized", *SAMPLE[4:], data]
+    assert ablate(*words).code == 0
+    for path in work.glob("indexes/*/*.sqlite"):
+        path.unlink()
+    study.LINES.clear()  # as in another process
+    lines = dry(*words, "+variant=wide").splitlines()
+    assert [texts(line)[0] for line in lines if "texts" in line] == [3, 5]
+    ENCODED.clear()
+    assert ablate(*words, "+variant=wide").code == 0
+    assert len(ENCODED) == 3 + 5
+
+
 def test_what_nobody_asks_is_neither_told_nor_looked_for(work, data):
     told = dry(*cli.QUIET[:3], "embedder=lost", "tracking=off", "latency=off", "retriever=bm25", data)
     assert "embedder" not in told
@@ -191,7 +220,14 @@ def test_pairs_that_several_variants_share_are_told_once(work, data):
     assert pairs(dry(*words)) == 2 * 3, "three documents and two queries, whatever the packer"
     variant(work, "more", "reranker:\n  first: 2")
     assert pairs(dry(*SAMPLE, data, "reranker=judge", "+variant=more")) == 2 * 3, "the larger holds the smaller"
-    assert pairs(dry(*SAMPLE, data, "reranker=judge", "+variant=chunking_small")) == 2 * 2 * 3
+
+
+@pytest.mark.parametrize(
+    ("changed", "times"),
+    [("hybrid", 2), ("metadata_filters", 2), ("access_postfilter", 2), ("chunking_small", 2), ("mmr", 1)],
+)
+def test_what_comes_before_the_reranker_brings_pairs_of_its_own(work, data, changed, times):
+    assert pairs(dry(*SAMPLE, data, "reranker=judge", f"+variant={changed}")) == times * 2 * 3
 
 
 def test_depth_bounds_the_pairs(work):
@@ -230,6 +266,52 @@ def test_rerun_is_told_as_runs_to_make(work, data):
     told = dry(*SAMPLE, data, "rerun=true")
     assert told.startswith("runs to make: 1; recorded already: 0\n")
     assert "Counted: 0 of 5 texts to encode\n" in told
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """Every estimate that a command makes."""
+    made = []
+    monkeypatch.setattr(run, "estimate", lambda *given, **named: made.append(estimate(*given, **named)) or made[-1])
+    return made
+
+
+def test_live_pairs_are_told_of_every_side_that_is_timed(work, data, told):
+    assert ablate(*SAMPLE, "reranker=judge", data).code == 0  # so that the pace of pairs is known
+    timed = [*SAMPLE[:-1], "latency.queries=2", "latency.warmup=1", "reranker=judge", data]
+    dry(*timed)
+    dry(*timed, "+variant=hybrid")
+    dry(*SAMPLE, "reranker=judge", data, "+variant=hybrid")
+    dry(*timed, "-m", "+variant=hybrid,access_postfilter")
+    alone, both, untimed, swept = (each.timing for each in told[1:])
+    assert alone > 0
+    assert both == pytest.approx(3 * alone), "the baseline's own, and both sides of the variant's"
+    assert swept == pytest.approx(5 * alone), "a baseline is run once"
+    assert untimed == 0
+
+
+def test_what_a_run_takes_beside_its_models_is_learnt_from_earlier_ones(work, told):
+    slow = [*SAMPLE[:3], "embedder=slow", *SAMPLE[4:]]
+    assert ", and what searching and scoring take" in dry(*slow)
+    assert ablate(*slow).code == 0
+    record = cli.facts(runs()["baseline"])
+    assert record["seconds"] > record["computing"] > 0.1
+    assert ", and what" not in dry(*slow, "+variant=chunking_small")
+    assert told[-1].besides == pytest.approx(record["seconds"] - record["computing"])
+    assert told[-1].size == sum(path.stat().st_size for path in runs()["baseline"].iterdir())
+    assert told[-1].seconds == pytest.approx(told[-1].besides + told[-1].tasks[0].seconds)
+
+
+def test_an_estimate_loads_nothing_heavy(work, data):
+    words = [*SAMPLE, data, "retriever=hybrid", "reranker=judge", "dry_run=true"]
+    code = f"import sys; from ablate.__main__ import main; main({words!r}); print(*sorted(sys.modules))"
+    path = os.pathsep.join(str(Path(__file__).parents[1] / part) for part in ("src", "tests"))
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert b"3 of 3 texts" in done.stdout or b"5 of 5 texts" in done.stdout
+    loaded = set(done.stdout.decode().split())
+    assert loaded.isdisjoint({"torch", "mlflow", "transformers", "sentence_transformers", "onnxruntime"})
 
 
 def many(folder, count=260):
@@ -313,6 +395,38 @@ def test_pairs_have_the_pace_of_pairs_and_a_reranker_that_may_need_no_loading_is
     assert live == pytest.approx(pace * 500)
 
 
+@dataclass(frozen=True)
+class Prepared(Judge):
+    """Encodes each chunk once, which takes long, and then scores its pairs in no time."""
+
+    def prepare(self, hits):
+        time.sleep(1e-4 * sum(len(hit.chunk.reading) for hit in hits[: self.first]))
+
+
+def test_what_is_computed_once_a_chunk_is_not_told_once_a_pair(tmp_path):
+    found = {chunk.reading: chunk for chunk in chunks(*TEXTS)}
+    model = stored(Prepared(first=9), tmp_path)
+    work = Judging(model, pairs={"x": (9000, 9e5)}, chunks=found, queries=[query("вопрос")])
+    once = 1e-4 * sum(map(len, found))
+    assert once <= work.task(trying=True)[0].seconds < 10 * once
+    assert work.task(trying=False)[0].seconds is not None, "it has to be loaded anyway"
+    assert Judging(model, pairs={"x": (9, 900.0)}).task(trying=False)[0].seconds is None
+
+
+@pytest.mark.parametrize(
+    ("task", "large"),
+    [
+        (Task("a", 200, 900, 0, None, None), False),
+        (Task("a", 201, 900, 900, None, None), True),
+        (Task("a", 900, None, 700, None, None), False),
+        (Task("a", 901, None, 700, None, None), True),
+    ],
+)
+def test_only_work_of_many_texts_or_of_pairs_that_cannot_be_kept_is_worth_a_word(task, large):
+    assert task.large == large
+    assert Estimate(1, 0, [task], 0.0, None, 0, []).large == large
+
+
 def test_whoever_fails_to_be_tried_out_has_an_unknown_time_and_is_left_to_its_run(tmp_path, caplog):
     class Broken(Slow):
         def read(self, texts, as_queries=False):
@@ -377,6 +491,10 @@ def test_a_glance_finds_the_whole_rows_of_its_own_revision_alone(tmp_path):
     assert seen.size == Path(shelf.path).stat().st_size
     assert shelf.glance([], "другая").paces == {}
     assert Shelf(shelf.path, "other").glance([b"a" * 16], "m") == Glance()
+    with sqlite3.connect(shelf.path) as connection:
+        connection.execute("UPDATE rows SET value = ? WHERE key = ?", (b"x", b"b" * 16))
+    connection.close()
+    assert shelf.glance([b"a" * 16, b"b" * 16], "m").keys == {b"a" * 16}
 
 
 def test_quiet_runs_of_models_that_keep_nothing_say_nothing_of_cost(work, data):

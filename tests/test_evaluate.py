@@ -9,7 +9,7 @@ import pytest
 from fakes import HashEmbedder, reader
 
 from ablate.access import Off, Postfilter, Prefilter
-from ablate.chunker import Whole
+from ablate.chunker import ParentChild, Whole
 from ablate.errors import DatasetError
 from ablate.evaluate import (
     Inspector,
@@ -171,6 +171,17 @@ def test_chunks_beyond_the_encoders_limit_are_counted_if_it_was_asked(tmp_path):
     documents = {document.id: document for document in DOCUMENTS}
     measured = corpus_measures(asked, audited(data), documents, SCORING)
     assert measured["chunking/truncated"]["mean"] == 2
+
+
+def test_chunking_speaks_of_what_is_handed_over_and_truncation_of_what_was_encoded(tmp_path):
+    line = made(dataset(tmp_path), embedder=Cutting(), chunker=ParentChild(9, 2, 0))
+    found = corpus_measures(line, audited(line.dataset), {each.id: each for each in DOCUMENTS}, SCORING)
+    assert [chunk.text for chunk in line.chunks] == ["Возврат за", "14 дней", ".", "Возврат возврат", "… §"]
+    assert found["chunking/chunks"]["mean"] == 3
+    assert found["chunking/units_whole"]["mean"] == 1  # no child holds all of "за 14 дней", its parent does
+    assert found["chunking/truncated"]["mean"] == 1
+    assert found["chunking/truncated_share"]["mean"] == 1 / 5
+    assert counts(line, [])["indexed_chunks"] == 5
 
 
 def test_evidence_is_verbatim_only_where_the_line_got_the_text_of_the_file(tmp_path):

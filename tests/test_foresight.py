@@ -95,6 +95,15 @@ def test_what_was_not_foreseen_is_searched_for():
     assert ahead.search(open_to_all).fused != ahead.search(alone.asked(QUERIES[0])).fused
 
 
+def test_what_an_index_knows_is_not_taken_for_what_it_may_find():
+    alone = line(RETRIEVERS["bm25"])
+    one = alone.asked(QUERIES[0])
+    narrow = one._replace(known=one.allowed)
+    ahead = foreseen(alone, [one, narrow])
+    assert ahead.search(one) == alone.search(one)
+    assert ahead.search(narrow) == alone.search(narrow) != ahead.search(one)
+
+
 def test_many_queries_are_asked_in_parts(monkeypatch):
     monkeypatch.setattr("ablate.foresight.BATCH", 5)
     counting = Counting(RETRIEVERS["dense"])

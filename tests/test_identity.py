@@ -124,7 +124,7 @@ def test_a_users_own_module_is_code_and_a_component_of_ours_is_not_counted_twice
 
 def test_another_version_of_a_library_is_other_code(monkeypatch):
     before = code()
-    monkeypatch.setattr(identity, "version", lambda name: "0.0")
+    monkeypatch.setattr(identity, "installed", lambda name: "0.0")
     assert code() != before
 
 

@@ -235,7 +235,7 @@ PACKERS = st.builds(
     st.booleans(),
 )
 COUNTERS = st.sampled_from((Words(), Letters()))
-searched = settings(max_examples=300, deadline=None)
+searched = settings(max_examples=150, deadline=None)
 
 
 def handed_over(packer, passages):

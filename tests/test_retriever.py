@@ -7,9 +7,9 @@ import pytest
 from fakes import HashEmbedder, chunks, everything, query
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from searching import BM25, EMBEDDERS, LINES, RETRIEVERS, TEXTS, WORDS, family, found, named, placed
+from searching import BM25, EMBEDDERS, LINES, RETRIEVERS, TEXTS, WORDS, Crowding, family, found, named, placed
 
-from ablate.retriever import Dense
+from ablate.retriever import Dense, Hnsw, Ivf
 from ablate.retriever.order import Order
 from ablate.retriever.search import together
 from ablate.types import Hit, ranking
@@ -159,6 +159,16 @@ def test_a_parent_of_very_many_near_children_takes_one_place(name):
     children = family(crowd, *[[f"отпуск и премия {number}"] for number in range(4)])
     hits = found(RETRIEVERS[name], children, "отпуск", 5)
     assert len({hit.chunk.start for hit in hits}) == len(hits) == 5
+
+
+@pytest.mark.parametrize("retriever", [Dense(), Hnsw(32, 400, 1000), Ivf(1, 1)], ids=["dense", "hnsw", "ivf"])
+def test_a_search_goes_on_until_it_knows_of_as_many_parents(retriever):
+    crowd = [f"отпуск {number}" for number in range(200)]
+    children = family(crowd, *[[f"премия {number}"] for number in range(500)])
+    alone = [type(child)(child.document, child.start, child.end) for child in children]
+    every = found(Dense(), alone, "отпуск", len(alone), Crowding())
+    expected = best_of(every, {child.id: child.handed for child in children})[:7]
+    assert found(retriever, children, "отпуск", 7, Crowding()) == expected
 
 
 def test_without_parents_each_chunk_stands_for_itself():

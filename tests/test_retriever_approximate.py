@@ -56,6 +56,10 @@ def test_looking_further_finds_more_until_it_finds_all():
     assert few < 0.9 < 0.99 < more
 
 
+def test_each_setting_of_the_graph_counts():
+    assert recall(Hnsw(4, 4, 20)) < recall(Hnsw(4, 200, 20)) < recall(Hnsw(16, 200, 20)) < recall(Hnsw(16, 200, 200))
+
+
 def test_what_is_found_has_the_scores_of_exact_search(kind):
     for hits, exact in zip(answers(kind), answers(Dense(), depth=len(MANY)), strict=True):
         assert hits

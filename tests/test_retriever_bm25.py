@@ -163,6 +163,11 @@ def test_both_packages_rank_any_texts_alike(texts, asked, depth, data):
     assert one == other
 
 
+@pytest.mark.parametrize("kind", [Bm25, RankBm25])
+def test_a_text_without_terms_is_not_found_by_full_length_normalisation(kind):
+    assert named(found(kind(1.5, 1.0, []), chunks("отпуск", "", "!?"), "отпуск")) == ["d0"]
+
+
 def test_the_packages_own_idf_would_find_less():
     items = [terms(text) for text in ("отпуск", "отпуск", "премия")]
     assert rank_bm25.BM25Okapi(items).get_scores(["отпуск"])[0] <= 0

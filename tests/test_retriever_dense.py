@@ -12,6 +12,7 @@ from searching import EMBEDDERS, TEXTS, WORDS, found, named, placed
 
 from ablate.errors import ConfigError
 from ablate.retriever import Dense
+from ablate.retriever.dense import DenseSearch
 from ablate.types import Hit, ranking
 
 
@@ -131,6 +132,21 @@ def test_what_is_asked_together_moves_no_bit(texts, asked, data, depth, embedder
             assert batched(items, asked, allowed, depth, embedder) == alone
     finally:
         faiss.cvar.distance_compute_blas_threshold = before
+
+
+def test_vectors_that_are_all_alike_are_held_for_few_queries_at_once(way, monkeypatch):
+    items = chunks(*["один текст"] * 300)
+    texts = [f"{word} {number}" for word in WORDS for number in range(3)]
+    allowed = np.random.default_rng(0).random(300) < 0.8
+    expected = batched(items, texts, allowed, 5, HashEmbedder())
+    monkeypatch.setattr("ablate.retriever.dense.FETCHED", 100)
+    sizes = []
+    nearest = DenseSearch.nearest
+    monkeypatch.setattr(
+        DenseSearch, "nearest", lambda *given: sizes.append(len(given[1]) * given[3]) or nearest(*given)
+    )
+    assert batched(items, texts, allowed, 5, HashEmbedder()) == expected
+    assert max(sizes) <= max(100, allowed.sum())
 
 
 def test_a_batch_of_no_queries_finds_nothing():

@@ -136,6 +136,11 @@ def test_the_last_of_a_list_counts_no_more_than_one_that_it_lacks():
     assert fused == {ITEMS[0]: 2.0, ITEMS[1]: 0.0}
 
 
+def test_a_list_that_repeats_a_chunk_counts_its_best_score():
+    repeated = scored((0, 3.0), (1, 2.0), (0, 1.0), (2, 0.0))
+    assert dict(weighted({"a": repeated}, {"a": 3.0})) == {ITEMS[0]: 3.0, ITEMS[1]: 2.0, ITEMS[2]: 0.0}
+
+
 def test_an_empty_list_leaves_the_order_of_the_other_by_score_too():
     items = chunks("отпуск", "премия")
     assert named(found(RETRIEVERS["hybrid_weighted"], items, "zzz")) == named(found(Dense(), items, "zzz"))

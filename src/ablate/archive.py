@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -118,4 +119,4 @@ def trec(trace: Trace) -> Iterator[str]:
 
 def escaped(name: str) -> str:
     """An id with white space and % percent-encoded, as `ablate-pct` in the last column says."""
-    return "".join(quote(character) if character.isspace() or character == "%" else character for character in name)
+    return re.sub(r"[\s%]", lambda found: quote(found[0]), name)

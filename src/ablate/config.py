@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -181,7 +182,7 @@ def typed(kind: Any, values: Node, prefix: str) -> Node:
         ConfigError: a value that cannot be converted.
 
     """
-    schema = OmegaConf.structured(kind)
+    schema = structured(kind)
     try:
         merged = OmegaConf.to_container(OmegaConf.merge(schema, values))
     except OmegaConfBaseException:
@@ -189,6 +190,10 @@ def typed(kind: Any, values: Node, prefix: str) -> Node:
             fitting(schema, key, value, prefix)  # one by one is slow, but tells which
         raise
     return {key: merged[key] for key in values}  # type: ignore[index,call-overload]
+
+
+structured = functools.cache(OmegaConf.structured)
+"""What OmegaConf knows of a class; it is only ever merged into something else."""
 
 
 def fitting(schema: DictConfig, key: str, value: Any, prefix: str) -> None:

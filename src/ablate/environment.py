@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 from functools import cache
-from importlib.metadata import distributions
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,15 @@ def environment(folder: Path) -> dict[str, Any]:
 @cache
 def packages() -> dict[str, str]:
     """Name and version of every installed distribution, by name."""
-    found = [(about["Name"], about["Version"]) for about in (each.metadata for each in distributions())]
+    heads = (dict(re.findall(r"^(Name|Version): *(.*)$", head(each), re.MULTILINE)) for each in distributions())
+    found = [(about["Name"], about["Version"]) for about in heads if about.keys() == {"Name", "Version"}]
     return dict(sorted(found, key=lambda pair: pair[0].lower()))
+
+
+def head(distribution: Distribution) -> str:
+    """What a distribution says of itself, without its description: to parse those of all of them takes long."""
+    text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
+    return text.partition("\n\n")[0]
 
 
 def processor() -> str:

@@ -128,6 +128,7 @@ def source(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+@functools.cache
 def installed(distribution: str) -> str | None:
     try:
         return version(distribution)

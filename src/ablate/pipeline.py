@@ -92,7 +92,7 @@ class Ready:
             watch.skip()
         ranked = unique(self.line.reranker(query, permitted))
         watch.lap("rerank")
-        context = counted(self.line.packer(query, ranked, self.k, self.budget, self.tokens), self.tokens)
+        context = counted(self.line.packer(query, ranked, self.k, self.budget, self.tokens), self.length)
         watch.lap("pack")
         pool, documents = int(self.sizes[search.allowed].sum()), int(search.allowed.sum())
         return Trace(asked, candidates, permitted, ranked, context, pool, documents, watch.laps)
@@ -203,9 +203,9 @@ def unique(hits: Iterable[Hit]) -> list[Hit]:
     return list(best.values())
 
 
-def counted(context: Context, tokens: Any) -> Context:
+def counted(context: Context, length: Callable[[Chunk], int]) -> Context:
     """The context with the study's own count: separators may add to the passages, but nothing can take from them."""
-    least = sum(tokens.count(passage.text) for passage in context.passages)
+    least = sum(map(length, context.passages))
     return context if context.tokens >= least else replace(context, tokens=least)
 
 

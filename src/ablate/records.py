@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -343,7 +343,11 @@ def _encoded(name: str, content: Any) -> bytes:
 
 
 def _dumps(value: Any, indent: int | None = None) -> str:
-    return json.dumps(_plain(value), ensure_ascii=False, indent=indent, allow_nan=False)
+    written = partial(json.dumps, ensure_ascii=False, indent=indent, allow_nan=False)
+    try:
+        return written(value)
+    except (TypeError, ValueError):  # it holds what JSON has no type for
+        return written(_plain(value))
 
 
 def _plain(value: Any) -> Any:

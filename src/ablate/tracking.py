@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from ablate.comparison import TOKENS, at_budget, headline, paired, second
+from ablate.courier import WAITING, Errand
 from ablate.errors import ConfigError
 from ablate.page import clean, signed
 from ablate.records import RunRecord, note
@@ -69,6 +70,9 @@ class Off:
     def log(self, record: RunRecord, comparison: Comparison, workspace: Workspace) -> str | None:
         """Nothing is sent and nothing is wrong."""
 
+    def errand(self, workspace: Workspace) -> None:
+        """A courier has nothing to do."""
+
 
 @dataclass(frozen=True)
 class Mlflow:
@@ -103,8 +107,21 @@ class Mlflow:
         return False
 
     def log(self, record: RunRecord, comparison: Comparison, workspace: Workspace) -> str | None:
-        """Send a run, unless its directory notes that this store has it: the store itself is not asked. As `send`."""
-        return None if self.store(workspace).noted(record) else self.send(record, comparison, workspace)
+        """Send a run, unless its directory notes that this store has it: the store itself is not asked. As `send`.
+
+        Where a courier waits, it takes the run, and says itself what goes wrong.
+        """
+        if self.store(workspace).noted(record):
+            return None
+        courier, baseline = WAITING.get(), comparison.baseline(record)
+        errand = replace(
+            self.errand(workspace), run=str(record.folder), baseline=str(baseline.folder) if baseline else ""
+        )
+        return None if courier and courier.take(errand) else self.send(record, comparison, workspace)
+
+    def errand(self, workspace: Workspace) -> Errand:
+        """What a courier has to know to send the runs of a workspace."""
+        return Errand(self.uri, self.log_text, str(workspace.root))
 
     def send(self, record: RunRecord, comparison: Comparison, workspace: Workspace) -> str | None:
         """Send a run, unless the store has it. What goes wrong comes back as a sentence: the run on disk is kept.
@@ -167,6 +184,8 @@ class Store:
         with FileLock(self.file.with_name(f".{self.file.name}.lock")):
             if self.file.exists():
                 return
+            for left in self.file.parent.glob(f".{self.file.name}.{'[0-9a-f]' * 32}"):
+                left.unlink()  # by a process that was killed meanwhile
             sys.stderr.write(f"creating {self.shown} (takes a few seconds, once)\n")
             quiet()
             from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore

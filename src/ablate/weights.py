@@ -232,6 +232,7 @@ def versions(*distributions: str) -> str:
     return " ".join(f"{name}=={_version(name)}" for name in distributions)
 
 
+@functools.cache
 def _version(distribution: str) -> str:
     try:
         return version(distribution)

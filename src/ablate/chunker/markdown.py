@@ -36,7 +36,7 @@ def markdown(text: str) -> Outline:
             inner = range(token.map[0] + 2, token.map[1] - 1)
             borders += [(lines[number], nested(token.level + 1)) for number in inner]
         if token.type == "html_block":
-            page = Page(text, start, end, token.level + 1)
+            page = Page(text, start, end, token.level)
             borders += page.borders
             headings += page.headings
         if token.type == "heading_open" and not token.level and content:

@@ -103,15 +103,16 @@ def block(ranks: Ranks, at: int, size: int) -> int:
 
 
 def joined(ranks: Ranks, lead: int, at: int, size: int) -> int:
-    """The rank of the border before what begins at a token, if what leads to it begins at another and counts as a part.
+    """The rank of the border before the part that begins at a token, and whose lead begins at another.
 
-    It stays as it is before a block that fits `size`, but not with what leads to it.
+    It is that of the coarsest border within the part, so that the lead is like the first piece of it; but the border
+    stays as it is where the part fits `size` by itself and not with its lead.
     """
     own = int(ranks[at])
     after = np.flatnonzero(ranks[at + 1 :] <= own)
     end = at + 1 + int(after[0]) if len(after) else len(ranks) - 1
     inner = int(ranks[at + 1 : end].min(initial=SENTENCE))
-    return own if own >= BLOCK and end - at <= size < end - lead else inner
+    return own if end - at <= size < end - lead else inner
 
 
 def parts(ranks: Ranks, first: int, last: int, size: int) -> Iterator[tuple[int, int]]:

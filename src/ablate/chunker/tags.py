@@ -41,11 +41,9 @@ class Page:
         self.inside = self.outside = 0  # characters in blocks, and in none
         self.blocks: list[str] = []  # those that are open
         self.title: tuple[int, int, str] | None = None  # where an open heading begins, where its words do, its name
-        # What has happened since the last word: where blocks began to open, the depth to which some have closed,
-        # and whether a heading has.
+        # What has happened since the last word: where blocks began to open, whether some closed, or a heading did.
         self.opened: int | None = None
-        self.closed: int | None = None
-        self.titled = False
+        self.closed = self.titled = False
         place = start
         for tag in TAG.finditer(text, start, end):
             self.words(place, tag.start())
@@ -58,9 +56,9 @@ class Page:
         """What stands between two tags."""
         if not self.text[start:end].strip():
             return
-        if self.closed is not None:
-            self.borders.append((start, nested(self.depth + self.closed)))
-        self.opened, self.closed, self.titled = None, None, False
+        if self.closed:
+            self.borders.append((start, nested(self.depth + len(self.blocks))))
+        self.opened, self.closed, self.titled = None, False, False
         if self.blocks:
             self.inside += end - start
         else:
@@ -80,10 +78,9 @@ class Page:
         self.finish(start)
         while self.blocks and self.blocks[-1] in ("p", *ENDED.get(name, ())):
             self.blocks.pop()
-        depth = len(self.blocks) if self.closed is None else min(self.closed, len(self.blocks))
         self.opened = start if self.opened is None else self.opened
-        self.borders.append((self.opened, nested(self.depth + depth)))
-        self.closed, self.titled = None, False
+        self.borders.append((self.opened, nested(self.depth + len(self.blocks))))
+        self.closed = self.titled = False
         if HEADING.fullmatch(name):
             self.title = self.opened, end, name
         if name != "hr":  # a rule holds nothing, and goes with the block that it stands before
@@ -97,7 +94,7 @@ class Page:
         if name in self.blocks:
             while self.blocks.pop() != name:
                 pass
-            self.closed = len(self.blocks) if self.closed is None else min(self.closed, len(self.blocks))
+            self.closed = True
         self.opened = None
 
     def finish(self, end: int) -> None:

@@ -35,13 +35,14 @@ from yaml import YAMLError
 from ablate import records, table
 from ablate.conf import conf, names, options
 from ablate.config import canonical, settings
+from ablate.courier import waiting
 from ablate.errors import ConfigError
 from ablate.estimate import estimate
-from ablate.progress import Handler
+from ablate.progress import Handler, erase
 from ablate.records import RunRecord
 from ablate.study import SWEEP, Outcome, check, run
 from ablate.variant import Plan, composition, diff, one_stage, plan
-from ablate.workspace import workspace
+from ablate.workspace import Workspace, workspace
 
 log = logging.getLogger(__name__)
 
@@ -62,20 +63,25 @@ def main(argv: list[str]) -> int:
             return 0
         plans = proved(args)
         check(plans)
-        place, dry = workspace(), any(settings(plan.config).dry_run for plan in plans)
-        cost = estimate(plans, place, trying=dry)
-        if dry:
-            print("\n".join(cost.lines()))
+        place, chosen = workspace(), [settings(plan.config) for plan in plans]
+        if any(each.dry_run for each in chosen):
+            print("\n".join(estimate(plans, place, trying=True).lines()))
             return 0
-        for line in cost.lines() if cost.large else ():
-            log.info("%s", line)
-        place.experiments.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".hydra-", dir=place.experiments) as scratch:
-            folder = quoted(scratch)
-            launch([*flags, *args.overrides, f"hydra.run.dir={folder}", f"hydra.sweep.dir={folder}"])
-            found = sorted(Path(scratch).rglob(OUTCOME), key=lambda path: (len(path.parent.name), path.parent.name))
-            outcomes = [Outcome(**json.loads(path.read_text(encoding="utf-8"))) for path in found]
-        return show(outcomes, len(plans))
+        with waiting(next(filter(None, (each.tracking.errand(place) for each in chosen)), None)):
+            return show(made(plans, place, [*flags, *args.overrides]), len(plans))
+
+
+def made(plans: Sequence[Plan], place: Workspace, argv: list[str]) -> list[Outcome]:
+    """What came of every job, in their order; what they will cost is said before, if it is much."""
+    cost = estimate(plans, place, trying=False)
+    for line in cost.lines() if cost.large else ():
+        log.info("%s", line)
+    place.experiments.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".hydra-", dir=place.experiments) as scratch:
+        folder = quoted(scratch)
+        launch([*argv, f"hydra.run.dir={folder}", f"hydra.sweep.dir={folder}"])
+        found = sorted(Path(scratch).rglob(OUTCOME), key=lambda path: (len(path.parent.name), path.parent.name))
+        return [Outcome(**json.loads(path.read_text(encoding="utf-8"))) for path in found]
 
 
 def job(cfg: DictConfig) -> None:
@@ -148,6 +154,7 @@ def told_on_stderr() -> Iterator[None]:
     try:
         yield
     finally:
+        erase()
         logger.handlers, logger.propagate, logger.level = before
 
 

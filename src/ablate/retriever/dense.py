@@ -16,6 +16,9 @@ from ablate.types import Candidates, Chunk, Hit, Query
 
 Vectors = npt.NDArray[np.float32]
 
+FETCHED = 2**24
+"""Candidates that are held in memory at once, of however many queries: of vectors that are all alike there are many."""
+
 
 @dataclass(frozen=True)
 class Dense:
@@ -81,16 +84,16 @@ class DenseSearch:
         fetched = 2 * depth * self.order.spread
         unsettled = list(range(len(asked)))
         while unsettled:
-            fetched = min(fetched, pool)
-            similarities, found = self.nearest(asked[unsettled], allowed, fetched)
-            for number, rows in zip(unsettled, found, strict=True):
-                hits[number] = self.order.best(rows, self.scores(rows, asked[number]), depth)
-            unsettled = [
-                number
-                for number, last in zip(unsettled, similarities[:, -1].tolist(), strict=True)
-                if fetched < pool and not (len(hits[number]) == depth and last + margin < hits[number][-1].score)
-            ]
-            fetched *= 4
+            fetched, left = min(fetched, pool), []
+            step = max(1, FETCHED // fetched)
+            for part in (unsettled[start : start + step] for start in range(0, len(unsettled), step)):
+                similarities, found = self.nearest(asked[part], allowed, fetched)
+                for number, rows, last in zip(part, found, similarities[:, -1].tolist(), strict=True):
+                    hits[number] = self.order.best(rows, self.scores(rows, asked[number]), depth)
+                    settled = len(hits[number]) == depth and last + margin < hits[number][-1].score
+                    if fetched < pool and not settled:
+                        left.append(number)
+            unsettled, fetched = left, 4 * fetched
         return hits
 
     def nearest(self, asked: Vectors, allowed: Mask, count: int) -> tuple[Vectors, Rows]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -77,8 +77,10 @@ def some(parts: Mapping[str, Any]) -> None:
 
 def fuse(lists: Mapping[str, Sequence[Hit]], rrf_k: int) -> list[Hit]:
     """Reciprocal rank fusion of rankings, by name; their order is of no matter."""
-    shares: dict[Chunk, Fraction] = {}  # exact: sums that are equal stay equal, and are settled by lot
+    # In whole parts of one denominator: sums that are equal stay equal, and are settled by lot.
+    one = math.lcm(*range(rrf_k + 1, rrf_k + 1 + max(map(len, lists.values()), default=0)))
+    shares: dict[Chunk, int] = {}
     for hits in lists.values():
         for rank, chunk in enumerate(dict.fromkeys(hit.chunk for hit in hits), 1):
-            shares[chunk] = shares.get(chunk, Fraction(0)) + Fraction(1, rrf_k + rank)
-    return ranking([Hit(chunk, float(share)) for chunk, share in shares.items()])
+            shares[chunk] = shares.get(chunk, 0) + one // (rrf_k + rank)
+    return ranking([Hit(chunk, share / one) for chunk, share in shares.items()])

@@ -50,5 +50,5 @@ def _density(
     for passage in passages:
         if passage.document.id not in denied:
             handed[passage.document.id] |= (1 << passage.end) - (1 << passage.start)
-    letters = sum(character.isalnum() for passage in passages for character in passage.text)
+    letters = sum(sum(map(str.isalnum, passage.text)) for passage in passages)
     return sum((handed[name] & bits).bit_count() for name, bits in evidence.items()) / letters if letters else 0.0
