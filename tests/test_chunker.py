@@ -197,7 +197,8 @@ SENTENCES = [
     ["यह है।", "वह है॥", "हाँ"],
     ["هل هذا؟", "نعم."],
     ["**Death.**", "An heir writes.", "*Never.*", "`make all`."],
-    ["yahoo! is a name and so it goes on... and on."],
+    ["Yahoo! is a name and so it goes on... and on."],
+    ["no capitals at all in p. 3 of 1.5 pages.", "so it ends.", "and this, too"],
     ["the results were small .", "the rest was not .", "end"],
 ]
 

@@ -74,7 +74,9 @@ def combinations(stages):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fixed", [*combinations(("embedder", "retriever"))], ids=lambda names: "-".join(names.values()))
+@pytest.mark.parametrize(
+    "fixed", [*combinations(("embedder", "retriever"))], ids=lambda names: "-".join(names.values())
+)
 def test_every_combination_runs_or_is_refused_before_work_starts(parts, sample, fixed):
     audit, outcomes = audited(sample), []
     for rest in combinations([stage for stage in STAGES if stage not in fixed]):

@@ -153,7 +153,7 @@ def test_an_unknown_study_is_refused_with_what_is_near(place):
     with pytest.raises(RunNotFound, match=r"found no run, expected one or more; `python -m ablate` makes the first"):
         records.of_study(place)
     runs.build(place, study="учёба-1a2b3c4d")
-    with pytest.raises(RunNotFound, match=r"study 'учеба': found none .* the nearest: учёба-1a2b3c4d"):
+    with pytest.raises(RunNotFound, match=r"study 'учеба': found none, .* the nearest: учёба-1a2b3c4d"):
         records.of_study(place, "учеба")
 
 

@@ -142,9 +142,12 @@ def test_vectors_that_are_all_alike_are_held_for_few_queries_at_once(way, monkey
     monkeypatch.setattr("ablate.retriever.dense.FETCHED", 100)
     sizes = []
     nearest = DenseSearch.nearest
-    monkeypatch.setattr(
-        DenseSearch, "nearest", lambda *given: sizes.append(len(given[1]) * given[3]) or nearest(*given)
-    )
+
+    def noted(search, asked, allowed, count):
+        sizes.append(len(asked) * count)
+        return nearest(search, asked, allowed, count)
+
+    monkeypatch.setattr(DenseSearch, "nearest", noted)
     assert batched(items, texts, allowed, 5, HashEmbedder()) == expected
     assert max(sizes) <= max(100, allowed.sum())
 

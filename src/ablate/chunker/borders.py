@@ -28,17 +28,24 @@ ABBREVIATIONS = """
 # Single letters are initials or parts of "e.g." and "т. е."; short numbers mark items of lists and German dates.
 SHORT = rf"(?<![\p{{L}}\p{{M}}\p{{N}}])(?:\p{{L}}|\p{{N}}{{1,2}}|(?i:{'|'.join(ABBREVIATIONS.split())}))"
 CLOSING = r"""[\p{Pe}\p{Pf}"'*_`]*+(?:</[a-zA-Z][^<>]*>)*+"""
-GOES_ON = r"[\p{Ll}\p{Pd}\p{So}]"  # in lower case, after a quotation, or with a picture
 BREAK = r"(?>\r\n|[\r\n\v\f\x85\u2028\u2029])"
-END = regex.compile(
-    rf"""(?V1)
-      [\p{{Sentence_Break=STerm}}--[!?]]+{CLOSING}                               # 。！？ and their like in any script
-    | (?<![.!?…])(?:[!?…]|\.(?<!{SHORT}\.))++{CLOSING}(?=<|\s(?!\s*{GOES_ON})|[\p{{Zs}}\t]*{BREAK})
-    | (?<=\s)[.!?]+(?=\s)                                                        # stands apart in tokenised texts
-    | {BREAK}(?![\p{{Zs}}\t]*\p{{Ll}})                                           # a line that does not go on below
-    """,
-    regex.VERBOSE,
-)
+
+
+def ending(goes_on: str) -> regex.Pattern[str]:
+    """What ends a sentence, unless it is seen to go on by its next character: one of those that `goes_on` matches."""
+    return regex.compile(
+        rf"""(?V1)
+          [\p{{Sentence_Break=STerm}}--[!?]]+{CLOSING}      # 。！？ and their like in any script
+        | (?<![.!?…])(?:[!?…]|\.(?<!{SHORT}\.))++{CLOSING}(?=<|\s(?!\s*{goes_on})|[\p{{Zs}}\t]*{BREAK})
+        | (?<=\s)[.!?]+(?=\s)                               # stands apart in tokenised texts
+        | {BREAK}(?![\p{{Zs}}\t]*\p{{Ll}})                   # a line that does not go on below
+        """,
+        regex.VERBOSE,
+    )
+
+
+END = ending(r"[\p{Ll}\p{Pd}\p{So}]")  # in lower case, after a quotation, or with a picture
+END_WITHOUT_CAPITALS = ending(r"[\p{Pd}\p{So}]")
 
 
 def sentences(text: str, spans: Spans) -> list[int]:
@@ -47,7 +54,8 @@ def sentences(text: str, spans: Spans) -> list[int]:
     Sentences end at the marks of any script, at blank lines, and at line breaks unless the next line goes on in lower
     case. White space between two sentences belongs to neither.
     """
-    ends = [match.end() for match in END.finditer(text)]
+    end = END_WITHOUT_CAPITALS if text.islower() else END
+    ends = [match.end() for match in end.finditer(text)]
     return sorted({0, len(spans), *np.searchsorted(spans[:, 0], ends).tolist()})
 
 
