@@ -1,6 +1,10 @@
 """Tests run side by side, so each takes one thread unless it asks for more, and none spins while it waits."""
 
 import os
+import signal
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+# A shell that runs the tests in the background has Ctrl-C ignored, which commands started here would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
