@@ -96,4 +96,4 @@ def test_every_variant_runs_on_the_sample_and_is_in_the_table(tmp_path, monkeypa
 
     assert said.code == 0, said.err
     for variant in options()["variant"]:
-        assert f"\n-  {variant}: sufficient" in said.out or f"{variant}: skipped: " in said.out, variant
+        assert f"\n-  {variant}: " in said.out or f"{variant}: skipped: " in said.out, variant
