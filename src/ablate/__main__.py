@@ -26,9 +26,17 @@ examples:
 
 
 def commands() -> dict[str, str]:
-    """Every command and its one line of help: the files of `ablate/commands`, and the first line of each."""
-    files = sorted((Path(__file__).parent / "commands").glob("[a-z]*.py"))
-    return {path.stem: first_line(ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))) for path in files}
+    """Every command and its one line of help: the modules of `ablate/commands`, and the first line of each.
+
+    A command with actions is a package, with a module for each action.
+    """
+    folder = Path(__file__).parent / "commands"
+    files = {path.stem: path for path in folder.glob("[a-z]*.py")}
+    files |= {path.parent.name: path for path in folder.glob("[a-z]*/__init__.py")}
+    return {
+        name: first_line(ast.get_docstring(ast.parse(files[name].read_text(encoding="utf-8"))))
+        for name in sorted(files)
+    }
 
 
 def first_line(text: str | None) -> str:

@@ -161,6 +161,11 @@ class RunRecord:
         return {query: row["ranking_hash"] for query, row in self.queries.items()}
 
     @cached_property
+    def ranking(self) -> Mapping[str, Mapping[str, Any]]:
+        """Query id -> its line of `ranking.jsonl`: hits, best first, and context, as document ids and offsets."""
+        return {row["query_id"]: row for row in _rows(self.folder / "ranking.jsonl")}
+
+    @cached_property
     def commit(self) -> str | None:
         """The git commit of the checkout that the run was made in."""
         path = self.folder / "environment.json"

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ablate.dataset import Folder
+from ablate.dataset import options
 from ablate.evaluate import audited
 from ablate.measures import describe, family
 from ablate.score import Scoring, of_ranking, summarise, to_json
@@ -30,7 +30,7 @@ def main(argv: list[str]) -> int:
     """
     args = _arguments(argv)
     scoring = Scoring(cutoffs=args.k, span_threshold=args.span_threshold, cost={})
-    dataset = Folder(args.dataset, args.split, args.evidence, args.sufficient_grade, args.acl_default, True).read()
+    dataset = options.folder(args, args.dataset).read()
     result = score(dataset, read(args.run, dataset), scoring)
     print(
         json.dumps(result, ensure_ascii=False, allow_nan=False) if args.json else "\n\n".join(_blocks(result, args.k))
@@ -92,10 +92,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--run", required=True, type=Path, help="TREC run file (documents) or JSONL (spans)")
     parser.add_argument("--k", type=_cutoffs, default=[1, 3, 5, 10], help="cut-offs (default 1,3,5,10)")
     parser.add_argument("--json", action="store_true", help="metrics, values per query and counts as JSON")
-    parser.add_argument("--split", default="test", help="which file of qrels/ (default test)")
-    parser.add_argument("--evidence", default="none", help="none, any or all: what qrels say about evidence")
-    parser.add_argument("--sufficient-grade", type=int, default=1, help="grade from which a document is evidence")
-    parser.add_argument("--acl-default", default="nobody", help="who reads a document without ACL: nobody or public")
+    options.add(parser)
     parser.add_argument("--span-threshold", type=float, default=1.0, help="share of a unit that must be covered")
     return parser.parse_args(argv)
 
