@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import difflib
 import functools
@@ -182,14 +183,20 @@ def typed(kind: Any, values: Node, prefix: str) -> Node:
         ConfigError: a value that cannot be converted.
 
     """
-    schema = structured(kind)
-    try:
-        merged = OmegaConf.to_container(OmegaConf.merge(schema, values))
-    except OmegaConfBaseException:
-        for key, value in values.items():
-            fitting(schema, key, value, prefix)  # one by one is slow, but tells which
-        raise
-    return {key: merged[key] for key in values}  # type: ignore[index,call-overload]
+    known = kind, repr(values)
+    if known not in TYPED:
+        schema = structured(kind)
+        try:
+            TYPED[known] = OmegaConf.to_container(OmegaConf.merge(schema, values))
+        except OmegaConfBaseException:
+            for key, value in values.items():
+                fitting(schema, key, value, prefix)  # one by one is slow, but tells which
+            raise
+    return {key: copy.deepcopy(TYPED[known][key]) for key in values}
+
+
+TYPED: dict[tuple[Any, str], Any] = {}
+"""What OmegaConf has converted: the jobs of a sweep share most of their components, and converting is slow."""
 
 
 structured = functools.cache(OmegaConf.structured)

@@ -42,6 +42,14 @@ class Courier:
     taken: int = 0
     told: list[str | None] = field(default_factory=list)
 
+    def expect(self, errand: Errand | None) -> None:
+        """Make everything ready for errands to where this one goes; for None there will be none."""
+        if errand:
+            self.say(errand)
+            WAITING.set(self)
+        else:
+            self.process.kill()
+
     def take(self, errand: Errand) -> bool:
         """Hand a run over; False if there is nobody to hand it to."""
         there = self.say(errand)
@@ -76,9 +84,14 @@ def waiting(errand: Errand | None) -> Iterator[None]:
 
     At its end everything is sent, or a warning has said what is not.
     """
-    if errand is None:
+    with started() as courier:
+        courier.expect(errand)
         yield
-        return
+
+
+@contextmanager
+def started() -> Iterator[Courier]:
+    """A courier who already imports what sending takes, while it is not known yet what there will be to send."""
     source = str(Path(__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))}
     process = subprocess.Popen(
@@ -90,13 +103,12 @@ def waiting(errand: Errand | None) -> Iterator[None]:
         start_new_session=True,  # Ctrl-C reaches this process alone: what was handed over is sent whole
     )
     courier = Courier(process)
-    courier.say(errand)
     listener = Thread(target=courier.listen, daemon=True)
     listener.start()
-    token = WAITING.set(courier)
+    token = WAITING.set(None)
     patience: float | None = GRACE
     try:
-        yield
+        yield courier
         patience = None
     finally:
         WAITING.reset(token)
@@ -123,6 +135,10 @@ def ended(courier: Courier, listener: Thread, patience: float | None) -> None:
 
 def main(errands: Iterable[str], answers: IO[str]) -> None:
     """Make everything ready for an errand without a run; send the others' and answer what went wrong, or null."""
+    gc.disable()  # importing makes many objects, all of which stay: looking for others among them takes time
+    with suppress(Exception):
+        import mlflow  # noqa: F401  # before it is known whether it will be needed: it takes seconds
+    gc.enable()
     for line in errands:
         errand = Errand(**json.loads(line))
         if errand.run:
@@ -137,12 +153,10 @@ def prepare(errand: Errand) -> None:
     from ablate.tracking import Mlflow
     from ablate.workspace import Workspace
 
-    gc.disable()  # importing makes many objects, all of which stay: looking for others among them takes time
     with suppress(Exception):
         store = Mlflow(errand.uri, errand.log_text).store(Workspace(Path(errand.root)))
         store.create()
         store.client()
-    gc.enable()
 
 
 def send(errand: Errand) -> str | None:

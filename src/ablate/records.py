@@ -68,6 +68,11 @@ class RunRecord:
         return self.facts.get("baseline")
 
     @property
+    def rescored_from(self) -> str | None:
+        """The id of the run whose rankings were scored again on another ground truth; None for a run that ran."""
+        return self.facts.get("rescored_from")
+
+    @property
     def is_baseline(self) -> bool:
         return self.component is None
 
@@ -344,11 +349,15 @@ def _encoded(name: str, content: Any) -> bytes:
         return content.encode()
     if name.endswith(".jsonl"):
         return "".join(f"{_dumps(row)}\n" for row in content).encode()
-    return f"{_dumps(content, indent=1)}\n".encode()
+    if isinstance(content, Mapping):  # a line a key: quick to write, and still to read
+        return (
+            "{\n" + ",\n".join(f" {_dumps(str(key))}: {_dumps(content[key])}" for key in content) + "\n}\n"
+        ).encode()
+    return f"{_dumps(content)}\n".encode()
 
 
-def _dumps(value: Any, indent: int | None = None) -> str:
-    written = partial(json.dumps, ensure_ascii=False, indent=indent, allow_nan=False)
+def _dumps(value: Any) -> str:
+    written = partial(json.dumps, ensure_ascii=False, allow_nan=False)
     try:
         return written(value)
     except (TypeError, ValueError):  # it holds what JSON has no type for

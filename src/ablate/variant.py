@@ -48,15 +48,16 @@ def plan(overrides: Sequence[str], config_name: str = "config") -> Plan:
     if not named:
         return Plan(None, None, config, config, {}, tuple(overrides), tuple(overrides))
     name, added = variant_name(named), str(named[0].input_line)
-    component = one_stage(name, diff(composed(), composed(added)))
+    tuning = [override for override in parsed if any(belongs(override, stage) for stage in STAGES)]
+    # Which stage the variant changes by itself matters only where something may be its tuning: composing is slow.
+    component = one_stage(name, diff(composed(), composed(added))) if len(tuning) > 1 else ""
     shared = [text for text, override in zip(overrides, parsed, strict=True) if not belongs(override, component)]
     baseline = composed(*shared)
     if len(shared) + 1 < len(overrides):
         # First without the tuning: a group override beside the variant would win over it, and the label would lie.
         one_stage(name, diff(baseline, composed(*shared, added)))
     changes = diff(baseline, config)
-    one_stage(name, changes)
-    return Plan(name, component, baseline, config, changes, tuple(overrides), tuple(shared))
+    return Plan(name, one_stage(name, changes), baseline, config, changes, tuple(overrides), tuple(shared))
 
 
 @lru_cache(maxsize=256)  # the jobs of a sweep share their baseline and much else, and composing is slow

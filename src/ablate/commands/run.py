@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import gc
 import json
 import logging
 import os
@@ -35,7 +36,7 @@ from yaml import YAMLError
 from ablate import records, table
 from ablate.conf import conf, names, options
 from ablate.config import canonical, settings
-from ablate.courier import waiting
+from ablate.courier import started
 from ablate.errors import ConfigError
 from ablate.estimate import estimate
 from ablate.progress import Handler, erase
@@ -61,13 +62,15 @@ def main(argv: list[str]) -> int:
         if args.cfg or args.info or args.hydra_help or args.shell_completion:
             launch([*flags, *args.overrides])
             return 0
-        plans = proved(args)
-        check(plans)
-        place, chosen = workspace(), [settings(plan.config) for plan in plans]
-        if any(each.dry_run for each in chosen):
-            print("\n".join(estimate(plans, place, trying=True).lines()))
-            return 0
-        with waiting(next(filter(None, (each.tracking.errand(place) for each in chosen)), None)):
+        gc.set_threshold(100_000)  # a run makes many objects, nearly all of which stay
+        with started() as courier:
+            plans = proved(args)
+            check(plans)
+            place, chosen = workspace(), [settings(plan.config) for plan in plans]
+            if any(each.dry_run for each in chosen):
+                print("\n".join(estimate(plans, place, trying=True).lines()))
+                return 0
+            courier.expect(next(filter(None, (each.tracking.errand(place) for each in chosen)), None))
             return show(made(plans, place, [*flags, *args.overrides]), len(plans))
 
 
