@@ -85,7 +85,7 @@ def test_all_keys_of_the_contract_are_read(tmp_path):
     truth = {
         "query_id": "q1", "alternatives": [[{"doc_id": "d", "spans": [[0, 7], [21, 28]], "fact": "f"}]],
         "relevant": [span(0, 7, "d", grade=2)], "complete": True, "facts": {"f": "срок"}, "answer": {"text": "14 дней"},
-        "reviewed": [{"who": "user:анна"}],
+        "reviewed": [{"who": "user:анна", "when": "2025-06-01", "action": "confirmed", "alternative": 0}],
     }  # fmt: skip
     groups = [{"_id": "group:все", "members": ["group:отдел"]}, {"_id": "group:отдел", "members": ["user:анна"]}]
     dataset = read(write(tmp_path, corpus=[document], queries=[query], ground_truth=[truth], groups=groups))
@@ -98,6 +98,7 @@ def test_all_keys_of_the_contract_are_read(tmp_path):
     assert truth.alternatives == (((Unit("d", (Span(0, 7), Span(21, 28))),),),)
     assert [(j.unit, j.grade) for j in truth.judged] == [(Unit("d", (Span(0, 7),)), 2)]
     assert truth.complete
+    assert truth.confirmed == {0}
     assert dataset.groups == {"group:все": ("group:отдел",), "group:отдел": ("user:анна",)}
 
 
@@ -689,7 +690,7 @@ def test_a_frozen_folder_is_read_and_a_changed_file_is_named(tmp_path):
     freeze(folder)
     read(folder)
     (folder / "qrels" / "test.tsv").write_text("q1\td2\t2\n")
-    assert 'manifest.json: key "files.qrels/test.tsv": found SHA-256' in refused(folder)
+    assert "(changed: qrels/test.tsv)" in refused(folder)
 
 
 def test_the_manifest_holds_plain_sha256_of_the_bytes(tmp_path):
@@ -699,14 +700,16 @@ def test_the_manifest_holds_plain_sha256_of_the_bytes(tmp_path):
     )
 
 
-def test_a_file_that_left_or_joined_a_frozen_folder_is_named(tmp_path):
+def test_files_that_left_or_joined_a_frozen_folder_are_named_together_with_what_changed(tmp_path):
     folder = write(tmp_path)
     freeze(folder)
     write(folder, groups=[{"_id": "g", "members": []}])
-    assert 'key "files.groups.jsonl": found a file that is not listed' in refused(folder)
+    assert "(added: groups.jsonl)" in refused(folder)
     freeze(folder)
     (folder / "groups.jsonl").unlink()
-    assert 'key "files.groups.jsonl": found no such file' in refused(folder)
+    write(folder, queries=[{"_id": "q1", "text": "Иначе?"}], contract="use_case: x")
+    message = refused(folder)
+    assert 'frozen as version "1" (changed: queries.jsonl; missing: groups.jsonl; added: contract.yaml)' in message
 
 
 @pytest.mark.parametrize(

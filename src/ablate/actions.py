@@ -21,7 +21,9 @@ def run(command: str, argv: Sequence[str]) -> int:
     for module in modules(package):
         text = (module.__doc__ or "").strip()
         name = module.__name__.rpartition(".")[2].rstrip("_").replace("_", "-")  # `import` is a word of Python
-        action = actions.add_parser(name, help=text.partition("\n")[0], description=text)
+        action = actions.add_parser(
+            name, help=text.partition("\n")[0], description=text, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
         module.arguments(action)
         action.set_defaults(act=module.main)
     args = parser.parse_args(argv)

@@ -53,7 +53,7 @@ class Chunk:
         """The chunk that a search gives out for this one: its parent, or itself."""
         return self.parent or self
 
-    @property
+    @cached_property
     def id(self) -> str:
         return f"{self.document.id}[{self.start}:{self.end}]"
 
@@ -122,7 +122,8 @@ class Truth:
     """What one query needs: any one of `alternatives`. An empty tuple means that nothing is known about evidence.
 
     `judged` holds the span judgments, `documents` the grade of every judged document; they are judged on their own.
-    `complete` says that the list of judgments is exhaustive.
+    `complete` says that the list of judgments is exhaustive, `confirmed` which alternatives an expert vouched for, by
+    their place in `alternatives`; it moves no number.
     """
 
     query: str
@@ -130,6 +131,7 @@ class Truth:
     judged: tuple[Judgment, ...] = ()
     documents: Mapping[str, int] = field(default_factory=dict)
     complete: bool = False
+    confirmed: frozenset[int] = frozenset()
 
     @property
     def by_document(self) -> bool:
@@ -143,7 +145,7 @@ class Dataset:
 
     `acl_default` says who reads a document without ACL where some have one (`nobody` or `public`).
     `fingerprints` names `corpus` and `ground_truth` by content; `groups` maps a group to its members, as written;
-    `counts` and `warnings` say what reading left out and why.
+    `counts` and `warnings` say what reading left out and why; `version` is the one it is frozen as, if it is.
     """
 
     name: str
@@ -157,6 +159,7 @@ class Dataset:
     fingerprints: Mapping[str, str]
     counts: Mapping[str, int]
     warnings: tuple[str, ...]
+    version: str | None = None
 
 
 class Hit(NamedTuple):

@@ -57,6 +57,8 @@ def plan(overrides: Sequence[str], config_name: str = "config") -> Plan:
         # First without the tuning: a group override beside the variant would win over it, and the label would lie.
         one_stage(name, diff(baseline, composed(*shared, added)))
     changes = diff(baseline, config)
+    if not changes:
+        composed(added)  # an override of the command may have hidden that the variant itself does not compose
     return Plan(name, one_stage(name, changes), baseline, config, changes, tuple(overrides), tuple(shared))
 
 

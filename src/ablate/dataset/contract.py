@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ablate.dataset.lines import Entry, near
-from ablate.errors import DatasetError
+from ablate.dataset import fingerprint
+from ablate.dataset.known import Known
+from ablate.dataset.lines import Entry
+from ablate.errors import DatasetError, problem
+
+NAME = "contract.yaml"
 
 _KEYS = ("use_case", "intents", "authority", "grades", "critical", "service_levels", "prices", "owners")
 
@@ -15,38 +19,46 @@ def contract(data: bytes) -> Mapping[str, Any]:
     """The keys of the contract, checked by name; what they hold is read by the parts that use them.
 
     Raises:
-        DatasetError: no YAML mapping, a key twice, or an unknown key.
+        DatasetError: no YAML mapping, a key twice, an unknown key, or a value that JSON cannot hold.
 
     """
+    if not data.strip():
+        return {}
     from omegaconf import OmegaConf
 
     try:
         value = OmegaConf.to_container(OmegaConf.create(data.decode("utf-8-sig")))
     except Exception as error:
-        line = " ".join(str(error).split())
-        raise DatasetError(f"contract.yaml: found {line}, expected a YAML mapping; correct the file") from error
+        mark = getattr(error, "problem_mark", None)
+        where = f"{NAME}:{mark.line + 1}" if mark else NAME
+        said = " ".join(str(error).split())
+        raise DatasetError([problem(where, None, said, "a YAML mapping", "correct the file")]) from error
     if not isinstance(value, dict):
-        raise DatasetError("contract.yaml: found a list, expected a mapping; write `key: value` lines")
+        raise DatasetError([problem(NAME, None, "a list", "a mapping", "write `key: value` lines")])
     found = {str(key): item for key, item in value.items()}
-    Entry("contract.yaml", found).only(_KEYS)
+    Entry(NAME, found).only(_KEYS)
+    fingerprint.canonical(found)
     return found
 
 
-def critical(contract: Mapping[str, Any], queries: Collection[str]) -> frozenset[str]:
+def critical(contract: Mapping[str, Any], queries: Known, unjudged: Collection[str]) -> frozenset[str]:
     """The ids under `critical.queries`; an id that no judged query has would guard nothing.
 
     Raises:
-        DatasetError: such an id, or no list of ids.
+        DatasetError: such ids, or no list of ids.
 
     """
-    named = Entry("contract.yaml", contract)
+    named = Entry(NAME, contract)
     if not named.has("critical"):
         return frozenset()
     inner = named.inner("critical", contract["critical"])
     inner.only(("queries", "cohorts"))
     inner.names("cohorts")
-    for key in inner.names("queries"):
-        if key not in queries:
-            advice = near(key, queries) or "correct the id"
-            inner.fault("queries", f'"{key}"', "ids of judged queries", advice)
+    known = [key for key in inner.names("queries") if key in queries or key in queries.left_out]
+    unknown = [key for key in inner.names("queries") if key in unjudged or key not in known]
+    if unknown:
+        expected = "ids of judged queries"
+        raise DatasetError(
+            [inner.problem("queries", f'"{key}"', expected, queries.hint(key) or "correct the id") for key in unknown]
+        )
     return frozenset(inner.names("queries"))

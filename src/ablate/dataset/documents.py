@@ -1,41 +1,33 @@
-"""corpus.jsonl and groups.jsonl in; documents, groups and who may read what out."""
+"""Lines of corpus.jsonl and groups.jsonl in; documents, groups and who may read what out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from datetime import datetime
+from functools import cached_property, lru_cache
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
+from ablate.dataset.known import Known
 from ablate.dataset.lines import Entry
-from ablate.errors import DatasetError
+from ablate.dataset.problems import Problems
+from ablate.errors import DatasetError, problem
 from ablate.moment import moment
 from ablate.types import Acl, Document
 
-_KEYS = ("_id", "title", "text", "metadata", "acl")
 
-
-def documents(entries: Iterable[Entry], title: bool) -> dict[str, Document]:
-    """Documents by id, in the order of the file; with `title` false all titles are empty.
-
-    Raises:
-        DatasetError: an unknown key, a wrong type, an id given twice, validity that is no interval, or no document.
-
-    """
-    found: dict[str, Document] = {}
-    seen: dict[str, str] = {}
-    for entry in entries:
-        entry.only(_KEYS)
-        unique(entry, seen)
-        named = entry.string("title") if entry.has("title") else ""
-        document = Document(
-            entry.name("_id"), entry.string("text"), named if title else "", entry.mapping("metadata"), acl(entry)
-        )
-        interval(entry, document)
-        found[document.id] = document
-    if not found:
-        raise DatasetError("corpus.jsonl: found no document, expected at least one; fill the file")
-    return found
+def document(entry: Entry, title: bool, problems: Problems) -> Document:
+    """The document of a line; what is wrong with it goes to `problems`. With `title` false the title is empty."""
+    key, text = problems.tried("", entry.name, "_id"), problems.tried("", entry.string, "text")
+    named = problems.tried("", entry.string, "title") if entry.has("title") else ""
+    return Document(
+        key,
+        text,
+        named if title else "",
+        problems.tried({}, metadata, entry, problems),
+        problems.tried(None, acl, entry, problems),
+    )
 
 
 def unique(entry: Entry, seen: dict[str, str]) -> None:
@@ -49,45 +41,70 @@ def unique(entry: Entry, seen: dict[str, str]) -> None:
     seen[key] = entry.where
 
 
-def acl(entry: Entry) -> Acl | None:
+def acl(entry: Entry, problems: Problems) -> Acl | None:
     if not entry.has("acl"):
         return None
-    inner = entry.inner("acl", entry.value["acl"])
-    inner.only(("allow", "deny"))
-    return Acl(frozenset(inner.names("allow")), frozenset(inner.names("deny")))
+    inner = entry.inner("acl", entry.value["acl"]).spelt(("allow", "deny"), problems)
+    return Acl(
+        frozenset(problems.tried((), inner.names, "allow")),
+        frozenset(problems.tried((), inner.names, "deny")),
+    )
 
 
-def interval(entry: Entry, document: Document) -> None:
-    """Check that `valid_from` and `valid_to`, where given, are ISO dates in that order."""
-    for key in ("valid_from", "valid_to"):
-        value = document.metadata.get(key)
-        if value is not None and (not isinstance(value, str) or moment(value) is None):
-            entry.fault(f"metadata.{key}", repr(value), "an ISO date (2025-06-01)", "correct the date or leave it out")
-    start, end = document.metadata.get("valid_from"), document.metadata.get("valid_to")
-    if start is not None and end is not None and not moment(start) < moment(end):  # type: ignore[operator]
-        entry.fault("metadata.valid_to", f'"{end}"', f'a moment after valid_from "{start}"', "correct one of the dates")
+def metadata(entry: Entry, problems: Problems) -> Mapping[str, Any]:
+    """The metadata, in which `valid_from` and `valid_to`, where given, must be ISO dates in that order."""
+    found = entry.mapping("metadata")
+    moments = [problems.tried(None, date, entry, found, key) for key in ("valid_from", "valid_to")]
+    if moments[0] and moments[1] and not moments[0] < moments[1]:
+        entry.fault(
+            "metadata.valid_to",
+            f'"{found["valid_to"]}"',
+            f'a moment after valid_from "{found["valid_from"]}"',
+            "correct one of the dates",
+        )
+    return found
 
 
-def groups(entries: Iterable[Entry]) -> dict[str, tuple[str, ...]]:
-    """Members by group, as written; a member may be a group.
+def date(entry: Entry, metadata: Mapping[str, Any], key: str) -> datetime | None:
+    value = metadata.get(key)
+    if value is None:
+        return None
+    found = when(value) if isinstance(value, str) else None
+    if found is None:
+        entry.fault(f"metadata.{key}", repr(value), "an ISO date (2025-06-01)", "correct the date or leave it out")
+    return found
 
-    Raises:
-        DatasetError: an unknown key, a wrong type, an id given twice, or groups that contain each other.
 
-    """
+when = lru_cache(maxsize=2**14)(moment)
+"""`moment`, kept: a corpus repeats its dates."""
+
+
+def groups(entries: Iterable[Entry], problems: Problems) -> dict[str, tuple[str, ...]]:
+    """Members by group, as written; a member may be a group."""
     found: dict[str, tuple[str, ...]] = {}
-    seen: dict[str, str] = {}
+    known = Known("groups.jsonl", "_id")
     for entry in entries:
-        entry.only(("_id", "members"))
-        unique(entry, seen)
-        found[entry.name("_id")] = entry.names("members")
+        meant = entry.spelt(("_id", "members"), problems)
+        with problems:
+            known.add(meant)
+        found[str(meant.value.get("_id"))] = problems.tried((), meant.names, "members")
     try:
-        TopologicalSorter(found).prepare()
+        TopologicalSorter({group: found[group] for group in known}).prepare()
     except CycleError as error:
         circle = " in ".join(f'"{group}"' for group in error.args[1])
-        raise DatasetError(
-            f"groups.jsonl: found groups that contain each other ({circle}), expected none; remove one of the members"
-        ) from error
+        where = f"groups.jsonl:{min(known.lines[group] for group in error.args[1])}"
+        with problems:
+            raise DatasetError(
+                [
+                    problem(
+                        where,
+                        "members",
+                        f"groups that contain each other ({circle})",
+                        "none",
+                        "remove one of the members",
+                    )
+                ]
+            ) from error
     return found
 
 
@@ -95,7 +112,6 @@ def groups(entries: Iterable[Entry]) -> dict[str, tuple[str, ...]]:
 class Readers:
     """Who may read what, for checking evidence only: the line has its own `access`, the gate its own checker."""
 
-    documents: Mapping[str, Document]
     groups: Mapping[str, tuple[str, ...]]
     acl_default: str
 
@@ -108,11 +124,6 @@ class Readers:
                 found.setdefault(name, set()).add(group)
         return found
 
-    @property
-    def public(self) -> bool:
-        """True if no document carries an ACL."""
-        return all(document.acl is None for document in self.documents.values())
-
     def names(self, principals: frozenset[str]) -> frozenset[str]:
         """The principals, `public`, and every group that contains one of them, directly or through other groups."""
         held: set[str] = set()
@@ -122,9 +133,8 @@ class Readers:
             new = {group for name in new for group in self.holders.get(name, ())} - held
         return frozenset(held)
 
-    def may(self, held: frozenset[str], document: str) -> bool:
-        """Whether someone who holds these names may read the document: `deny` beats `allow`."""
-        acl = self.documents[document].acl
+    def may(self, held: frozenset[str], acl: Acl | None) -> bool:
+        """Whether someone who holds these names may read a document with this ACL: `deny` beats `allow`."""
         if acl is None:
             return self.acl_default == "public"
         return not held.isdisjoint(acl.allow) and held.isdisjoint(acl.deny)

@@ -6,15 +6,35 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any
 
-from ablate.errors import DatasetError
-from ablate.types import Document, Judgment, Query, Truth, Unit
+from ablate.errors import DatasetError, problem
+from ablate.types import Acl, Document, Judgment, Query, Truth, Unit
+
+_PIECE = 2**20
+"""Characters of a text that are encoded at a time: a document may be large."""
 
 
-def corpus(documents: Iterable[Document]) -> str:
-    """SHA-256 of the documents as they are used: ids, titles, texts, metadata and ACLs."""
-    return digest(sorted((document_row(document) for document in documents), key=lambda row: str(row["_id"])))
+def corpus(documents: Iterable[bytes]) -> str:
+    """SHA-256 of the sorted digests of all documents."""
+    return hashlib.sha256(b"".join(sorted(documents))).hexdigest()
+
+
+def document(document: Document) -> bytes:
+    """SHA-256 of a document as it is used: id, title, metadata and ACL as a line of JSON, and after it the text."""
+    metadata = "".join(_compact(document.metadata, 0)) if document.metadata else "{}"
+    head = f"[{_encode(document.id)},{_encode(document.title)},{metadata},{rights(document.acl)}]\n"
+    text = document.text
+    found = hashlib.sha256((head + text[:_PIECE]).encode())
+    for start in range(_PIECE, len(text), _PIECE):
+        found.update(text[start : start + _PIECE].encode())
+    return found.digest()
+
+
+@lru_cache(maxsize=2**14)  # a corpus repeats its rights
+def rights(acl: Acl | None) -> str:
+    return _encode(acl and {"allow": sorted(acl.allow), "deny": sorted(acl.deny)})
 
 
 def ground_truth(queries: Iterable[Query], truths: Mapping[str, Truth], rest: Mapping[str, Any]) -> str:
@@ -38,20 +58,9 @@ def canonical(value: Any) -> str:
 
     """
     try:
-        return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return _encode(value)
     except (ValueError, TypeError) as error:
-        raise DatasetError(f"contract.yaml: found {error}, expected plain values; correct the file") from error
-
-
-def document_row(document: Document) -> dict[str, Any]:
-    acl = document.acl and {"allow": sorted(document.acl.allow), "deny": sorted(document.acl.deny)}
-    return {
-        "_id": document.id,
-        "title": document.title,
-        "text": document.text,
-        "metadata": document.metadata,
-        "acl": acl,
-    }
+        raise DatasetError([problem("contract.yaml", None, str(error), "plain values", "correct the file")]) from error
 
 
 def query_row(query: Query) -> dict[str, Any]:
@@ -77,3 +86,12 @@ def unit_row(unit: Unit) -> list[Any]:
 
 def judgment_row(judgment: Judgment) -> list[Any]:
     return [*unit_row(judgment.unit), judgment.grade]
+
+
+_canonical = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+_encode = _canonical.encode
+
+# What `encode` makes anew for every value: a corpus has many.
+_compact = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
+    {}, _canonical.default, json.encoder.encode_basestring, None, ":", ",", True, False, False
+)

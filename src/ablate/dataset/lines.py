@@ -9,11 +9,24 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from io import BytesIO
 from itertools import islice
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from ablate.errors import DatasetError
+from ablate.dataset.problems import FIRST, Problems
+from ablate.errors import DatasetError, Problem, problem
 
+if TYPE_CHECKING:
+    from ablate.dataset.known import Known
+
+DEPTH = 100
+"""How deep lists and objects of a line may stand in each other: what reads or writes a value may be recursive."""
+
+_DEEP = "lists or objects too deep in each other"
+
+
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _WORDS = {str: "a string", bool: "true or false", int: "a whole number", list: "a list", dict: "an object"}
 _ADVICE = {
@@ -40,16 +53,24 @@ class Entry:
         """Refuse every key but these, naming the nearest.
 
         Raises:
-            DatasetError: there is another key.
+            DatasetError: there are others.
 
         """
-        for key in self.value:
-            if key not in keys:
-                advice = near(key, keys) or "remove it"
-                raise DatasetError(
-                    f'{self.where}: key "{self.path}{key}": found an unknown key, expected one of {", ".join(keys)}; '
-                    f"{advice}"
-                )
+        unknown = [key for key in self.value if key not in keys]
+        if unknown:
+            expected = f"one of {', '.join(keys)}"
+            hints = [did_you_mean(nearest(key, tuple(keys))) or "remove it" for key in unknown]
+            raise DatasetError(
+                [self.problem(key, "an unknown key", expected, hint) for key, hint in zip(unknown, hints, strict=True)]
+            )
+
+    def spelt(self, keys: Sequence[str], problems: Problems) -> Entry:
+        """The object as it was probably meant: unknown keys are noted, and stand for the missing key they resemble."""
+        with problems:
+            self.only(keys)
+            return self
+        meant = {nearest(key, tuple(keys)) or key: value for key, value in self.value.items() if key not in keys}
+        return Entry(self.where, meant | {key: self.value[key] for key in self.value if key in keys}, self.path)
 
     def string(self, key: str) -> str:
         """A required string; it may be empty."""
@@ -85,9 +106,12 @@ class Entry:
     def names(self, key: str) -> tuple[str, ...]:
         """A list of strings, none of them empty."""
         found = self.items(key)
-        for number, item in enumerate(found):
-            if not isinstance(item, str) or not item:
-                self.fault(f"{key}[{number}]", described(item), "a string that is not empty", _ADVICE[str])
+        wrong = [number for number, item in enumerate(found) if not isinstance(item, str) or not item]
+        if wrong:
+            expected = "a string that is not empty"
+            raise DatasetError(
+                [self.problem(f"{key}[{at}]", described(found[at]), expected, _ADVICE[str]) for at in wrong]
+            )
         return tuple(found)
 
     def inner(self, key: str, value: Any) -> Entry:
@@ -106,7 +130,10 @@ class Entry:
 
     def fault(self, key: str, found: str, expected: str, advice: str) -> NoReturn:
         """Raise the sentence that names file, line, key, what was found, what was expected and the next step."""
-        raise DatasetError(f'{self.where}: key "{self.path}{key}": found {found}, expected {expected}; {advice}')
+        raise DatasetError([self.problem(key, found, expected, advice)])
+
+    def problem(self, key: str, found: str, expected: str, advice: str) -> Problem:
+        return problem(self.where, self.path + key, found, expected, advice)
 
     def _take(self, key: str, kind: type) -> Any:
         if key not in self.value:
@@ -117,36 +144,67 @@ class Entry:
         return found
 
 
-def entries(name: str, data: bytes) -> Iterator[Entry]:
+def entries(
+    name: str, data: bytes | Iterable[bytes], problems: Problems = FIRST, known: Known | None = None
+) -> Iterator[Entry]:
     """The objects of a JSON Lines file, one a line; blank lines and a byte order mark at the start are skipped.
+
+    A line that is broken goes to `problems`, and so does what it may have named to `known`, whose left out ids are
+    skipped without a look.
 
     Raises:
         DatasetError: a line is not UTF-8, not JSON, no object, or holds a key twice, NaN or half a surrogate pair.
 
     """
-    for number, line in lines(name, data):
-        yield Entry(f"{name}:{number}", parsed(f"{name}:{number}", line))
+    for number, line in lines(name, data, problems, known):
+        where = f"{name}:{number}"
+        try:
+            found = Entry(where, parsed(where, line))
+        except DatasetError as error:
+            broken(error, line, problems, known)
+        else:
+            if known is None or not known.leaves(found.value):
+                yield found
 
 
-def lines(name: str, data: bytes) -> Iterator[tuple[int, str]]:
-    """Numbered lines that are not blank; only a line feed ends a line.
+def lines(
+    name: str, data: bytes | Iterable[bytes], problems: Problems = FIRST, known: Known | None = None
+) -> Iterator[tuple[int, str]]:
+    """Numbered lines that are not blank, of the bytes of a file or of its lines; only a line feed ends a line.
 
     Raises:
-        DatasetError: the file is not UTF-8.
+        DatasetError: a line is not UTF-8.
 
     """
-    data = data.removeprefix(codecs.BOM_UTF8)
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        number = data.count(b"\n", 0, error.start) + 1
-        raise DatasetError(
-            f"{name}:{number}: found the byte 0x{data[error.start]:02x} that is not UTF-8, expected UTF-8 text; save "
-            "the file in UTF-8"
-        ) from error
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip(" \t\r"):
-            yield number, line.removesuffix("\r")
+    number = 0
+    for raw in BytesIO(data) if isinstance(data, bytes) else data:
+        number += 1
+        if number == 1 and raw.startswith(_WIDE):
+            wide = problem(name, None, "UTF-16 or UTF-32", "UTF-8 text", "save the file in UTF-8")
+            with problems:
+                raise DatasetError([wide])
+            return
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError as error:
+            found = f"the byte 0x{raw[error.start]:02x} that is not UTF-8"
+            fault = problem(f"{name}:{number}", None, found, "UTF-8 text", "save the file in UTF-8")
+            broken(DatasetError([fault]), raw.decode(errors="replace"), problems, known)
+            continue
+        del raw  # no line is held while it is parsed or the next is read: it may be large
+        text = text.removesuffix("\n").removesuffix("\r")
+        if number == 1:
+            text = text.removeprefix("\ufeff")
+        if text.strip(" \t\r"):
+            yield number, text
+        del text
+
+
+def broken(error: DatasetError, line: str, problems: Problems, known: Known | None) -> None:
+    """Note a line that cannot be read, unless it is one that is left out."""
+    if known is None or not known.lost(line):
+        with problems:
+            raise error
 
 
 def parsed(where: str, text: str) -> dict[str, Any]:
@@ -156,25 +214,51 @@ def parsed(where: str, text: str) -> dict[str, Any]:
         DatasetError: the text is not exactly one object, or holds a key twice, NaN or half a surrogate pair.
 
     """
+
+    def fault(found: str, expected: str, advice: str = "correct the line") -> DatasetError:
+        return DatasetError([problem(where, None, found, expected, advice)])
+
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_finite, parse_float=_finite)
+        value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        raise DatasetError(
-            f"{where}: found no JSON from column {error.colno} ({error.msg}), expected one object; correct the line"
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise DatasetError(f"{where}: found {error}, expected plain JSON; correct the line") from error
+        if text.startswith("\ufeff"):
+            raise fault("a byte order mark", "none but at the start of the file", "remove it") from error
+        raise fault(f"no JSON from column {error.colno} ({error.msg})", "one object") from error
+    except RecursionError as error:
+        raise fault(_DEEP, f"plain JSON of at most {DEPTH} levels") from error
+    except ValueError as error:
+        raise fault(str(error), "plain JSON") from error
     if not isinstance(value, dict):
-        raise DatasetError(f"{where}: found {described(value)}, expected one JSON object a line; correct the line")
-    if _SURROGATE.search(text):
-        try:
-            json.dumps(value, ensure_ascii=False).encode()
-        except UnicodeEncodeError as error:
-            half = f"\\u{ord(error.object[error.start]):04x}"
-            raise DatasetError(
-                f"{where}: found half of a surrogate pair ({half}), expected a character; write the character itself"
-            ) from error
+        raise fault(described(value), "one JSON object a line")
+    if deep(value):
+        raise fault(_DEEP, f"plain JSON of at most {DEPTH} levels")
+    half = half_pair(value) if _SURROGATE.search(text) else None
+    if half:
+        raise fault(f"half of a surrogate pair ({half})", "a character", "write the character itself")
     return value
+
+
+def half_pair(value: Any) -> str | None:
+    """The first half of a surrogate pair without its other half, as JSON writes it."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        return f"\\u{ord(error.object[error.start]):04x}"
+    return None
+
+
+def deep(value: Any) -> bool:
+    """Whether lists and objects stand in each other deeper than `DEPTH`."""
+    level = [value]
+    for _ in range(DEPTH):
+        level = [inner for outer in level if isinstance(outer, (dict, list)) for inner in contained(outer)]
+        if not level:
+            return False
+    return any(isinstance(inner, (dict, list)) for inner in level)
+
+
+def contained(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
 
 
 def described(value: Any) -> str:
@@ -196,10 +280,21 @@ def quoted(text: str, limit: int = 60) -> str:
 def near(word: str, known: Iterable[str]) -> str:
     """A hint that names the nearest known word, or nothing; of very many words only the first are compared."""
     found = difflib.get_close_matches(word, list(islice(known, 20_000)), 1)
-    return f'did you mean "{found[0]}"?' if found else ""
+    return did_you_mean(found[0] if found else None)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def did_you_mean(word: str | None) -> str:
+    return f'did you mean "{word}"?' if word is not None else ""
+
+
+@lru_cache
+def nearest(key: str, keys: tuple[str, ...]) -> str | None:
+    """The key that is spelt most like this one; kept, as a wrong key stands in every line."""
+    return next(iter(difflib.get_close_matches(key, keys, 1)), None)
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, in which a key may stand once."""
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -207,8 +302,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _finite(number: str) -> float:
+def finite(number: str) -> float:
     found = float(number)
     if not math.isfinite(found):
         raise ValueError(f"{number}, which is no finite number")
     return found
+
+
+# Made once: a decoder with hooks costs more to make than a line to read.
+_DECODER = json.JSONDecoder(object_pairs_hook=unique, parse_constant=finite, parse_float=finite)

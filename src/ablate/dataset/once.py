@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from ablate.dataset import Folder, path
 from ablate.types import Dataset
 
 log = logging.getLogger(__name__)
@@ -15,11 +16,11 @@ Stamp = list[tuple[str, int, int]]
 READ: dict[str, tuple[Stamp, Dataset]] = {}
 
 
-def read_once(folder: Any) -> Dataset:
+def read_once(folder: Folder) -> Dataset:
     """The dataset that a config names; what reading it warned of goes to the log, once."""
-    key = repr(folder)
+    key = repr(replace(folder, dir=str(path(folder.dir))))  # a relative folder is another one elsewhere
     if key not in READ or READ[key][0] != stamp(READ[key][1].folder):
-        dataset: Dataset = folder.read()
+        dataset = folder.read()
         for warning in dataset.warnings:
             log.warning("%s", warning)
         READ.clear()  # one is enough, and a corpus is large
@@ -29,5 +30,5 @@ def read_once(folder: Any) -> Dataset:
 
 def stamp(folder: str) -> Stamp:
     """What changes when a file of a dataset does: names, times and sizes."""
-    paths = sorted([*Path(folder).glob("*"), *Path(folder).glob("qrels/*")])
-    return [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in paths]
+    found = sorted([*Path(folder).glob("*"), *Path(folder).glob("qrels/*")])
+    return [(str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in found if file.exists()]

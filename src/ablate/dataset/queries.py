@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ablate.dataset.documents import unique
+from ablate.dataset.known import Known
 from ablate.dataset.lines import Entry, described
-from ablate.errors import DatasetError
+from ablate.dataset.problems import Problems
+from ablate.errors import DatasetError, problem
 from ablate.moment import moment
 from ablate.types import Query
 
@@ -17,52 +18,68 @@ _KEYS = (
 )  # fmt: skip
 
 
-def queries(entries: Iterable[Entry]) -> dict[str, tuple[Query, str]]:
-    """Queries by id with file and line of each, in the order of the file.
+Rows = dict[str, tuple[Query, str]]
+"""Queries by id, with file and line of each."""
 
-    Raises:
-        DatasetError: an unknown key, a wrong type, an id given twice, a reason that does not fit, or no query.
 
+def queries(entries: Iterable[Entry], known: Known, problems: Problems) -> Rows:
+    """Queries without a broken rule, in the order of the file; `known` learns the ids of the others too.
+
+    Broken rules are an unknown key, a wrong type, an id given twice, a reason that does not fit, or no query.
     """
-    found: dict[str, tuple[Query, str]] = {}
-    seen: dict[str, str] = {}
+    found: Rows = {}
+    begun = len(problems)
     for entry in entries:
-        entry.only(_KEYS)
-        unique(entry, seen)
-        found[entry.name("_id")] = (query(entry), entry.where)
-    if not found:
-        raise DatasetError("queries.jsonl: found no query, expected at least one; fill the file")
+        before = len(problems)
+        meant = entry.spelt(_KEYS, problems)
+        with problems:
+            known.add(meant)
+        asked = query(meant, problems)
+        if len(problems) == before:
+            found[asked.id] = asked, entry.where
+        else:
+            known.missed(meant)
+            found.pop(asked.id, None)  # of an id that stands twice, no one knows which query is meant
+    if not found and len(problems) == begun:
+        with problems:
+            raise DatasetError([problem(known.file, None, "no query", "at least one", "fill the file")])
     return found
 
 
-def query(entry: Entry) -> Query:
-    answerable = entry.flag("answerable", True)
-    text = entry.string("text")
-    if not text.strip():
-        entry.fault("text", "no words", "a question", "write the question or remove the line")
+def query(entry: Entry, problems: Problems) -> Query:
+    """The query of a line; what is wrong with it goes to `problems`."""
+    tried = problems.tried
+    answerable = tried(None, entry.flag, "answerable", True)
     return Query(
-        id=entry.name("_id"),
-        text=text,
-        principals=frozenset(entry.names("principals")),
-        filter=entry.mapping("filter"),
-        cohorts=cohorts(entry),
-        answerable=answerable,
-        why=why(entry, answerable),
-        intent=entry.maybe("intent"),
-        as_of=as_of(entry),
-        subject=entry.mapping("subject"),
-        compares=entry.names("compares"),
-        critical=entry.flag("critical", False),
-        cluster=entry.maybe("cluster"),
-        case=entry.maybe("case"),
-        metadata=entry.mapping("metadata"),
+        id=tried("", entry.name, "_id"),
+        text=tried("", question, entry),
+        principals=frozenset(tried((), entry.names, "principals")),
+        filter=tried({}, entry.mapping, "filter"),
+        cohorts=tried({}, cohorts, entry, problems),
+        answerable=answerable is not False,
+        why=None if answerable is None else tried(None, why, entry, answerable),
+        intent=tried(None, entry.maybe, "intent"),
+        as_of=tried(None, as_of, entry),
+        subject=tried({}, entry.mapping, "subject"),
+        compares=tried((), entry.names, "compares"),
+        critical=tried(False, entry.flag, "critical", False),
+        cluster=tried(None, entry.maybe, "cluster"),
+        case=tried(None, entry.maybe, "case"),
+        metadata=tried({}, entry.mapping, "metadata"),
     )
 
 
-def cohorts(entry: Entry) -> dict[str, str]:
+def question(entry: Entry) -> str:
+    text = entry.string("text")
+    if not text.strip():
+        entry.fault("text", "no words", "a question", "write the question or remove the line")
+    return text
+
+
+def cohorts(entry: Entry, problems: Problems) -> dict[str, str]:
     found = entry.mapping("cohorts")
     inner = entry.inner("cohorts", found)
-    return {key: inner.name(key) for key in found if inner.has(key)}
+    return {key: problems.tried("", inner.name, key) for key in found if inner.has(key)}
 
 
 def why(entry: Entry, answerable: bool) -> str | None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any
 
+from ablate.dataset.corpus import Corpus
 from ablate.dataset.documents import Readers
 from ablate.dataset.lines import described, near
-from ablate.errors import DatasetError
+from ablate.errors import DatasetError, Problem, problem
 from ablate.moment import moment
 from ablate.types import Document, Query, Truth
 
@@ -28,13 +27,16 @@ class Evidence:
     documents: tuple[Document, ...]
 
     def fault(self, found: str, expected: str, advice: str) -> DatasetError:
-        return DatasetError(f'{self.where}: query "{self.query.id}": found {found}, expected {expected}; {advice}')
+        return DatasetError([self.problem(found, expected, advice)])
+
+    def problem(self, found: str, expected: str, advice: str) -> Problem:
+        return problem(self.where, "alternatives", found, expected, advice, self.query.id)
 
 
-def needed(truth: Truth, documents: Mapping[str, Document]) -> tuple[Document, ...]:
+def needed(truth: Truth, corpus: Corpus) -> tuple[Document, ...]:
     """Every document of every alternative, once, in order."""
     ids = dict.fromkeys(unit.document for alternative in truth.alternatives for fact in alternative for unit in fact)
-    return tuple(documents[key] for key in ids)
+    return tuple(corpus.document(key) for key in ids)
 
 
 def readable(evidence: Evidence, truth: Truth, readers: Readers) -> None:
@@ -45,7 +47,7 @@ def readable(evidence: Evidence, truth: Truth, readers: Readers) -> None:
 
     """
     held = readers.names(evidence.query.principals)
-    hidden = {document.id for document in evidence.documents if not readers.may(held, document.id)}
+    hidden = {document.id for document in evidence.documents if not readers.may(held, document.acl)}
     if not hidden or any(
         all(any(unit.document not in hidden for unit in fact) for fact in alternative)
         for alternative in truth.alternatives
@@ -83,44 +85,53 @@ def valid(evidence: Evidence) -> None:
         raise evidence.fault(_validity(wrong), f"evidence valid on {query.as_of} (as_of)", advice)
 
 
-@dataclass(frozen=True)
-class Subjects:
-    """The metadata that documents carry, against which `subject` and `compares` are checked."""
+def known(query: Query, where: str, corpus: Corpus) -> None:
+    """Refuse a subject or a comparison by a field that no document carries.
 
-    documents: Mapping[str, Document]
+    Raises:
+        DatasetError: there are such fields.
 
-    @cached_property
-    def fields(self) -> frozenset[str]:
-        return frozenset(key for document in self.documents.values() for key in document.metadata)
-
-    def known(self, query: Query, where: str) -> None:
-        """Refuse a subject or a comparison by a field that no document carries."""
-        for key in (*query.subject, *query.compares):
-            if key not in self.fields and key not in ("as_of", *_TIME):
-                advice = near(key, self.fields) or "correct the name, or add it to the documents"
-                raise DatasetError(
-                    f'{where}: query "{query.id}": found the subject field "{key}" that no document carries, expected '
-                    f"a key of their metadata; {advice}"
+    """
+    asked = dict.fromkeys(query.subject, "subject") | dict.fromkeys(query.compares, "compares")
+    fields = corpus.fields | corpus.known.mentioned | {"as_of", *_TIME}
+    unknown = [key for key in asked if key not in fields] if corpus.known.lines else []
+    if unknown:
+        raise DatasetError(
+            [
+                problem(
+                    where,
+                    asked[key],
+                    f'the subject field "{key}" that no document carries',
+                    "a key of their metadata",
+                    near(key, corpus.fields) or "correct the name, or add it to the documents",
+                    query.id,
                 )
+                for key in unknown
+            ]
+        )
 
-    def match(self, evidence: Evidence) -> None:
-        """Every document must match the query's subject in all fields but the compared ones; a missing one is open.
 
-        Raises:
-            DatasetError: a document is about something else.
+def match(evidence: Evidence) -> None:
+    """Every document must match the query's subject in all fields but the compared ones; a missing one is open.
 
-        """
-        for key, wanted in evidence.query.subject.items():
-            if key in evidence.query.compares or wanted is None:
-                continue
-            for document in evidence.documents:
-                value = document.metadata.get(key)
-                if value is not None and not _overlap(value, wanted):
-                    raise evidence.fault(
-                        f'document "{document.id}" with {key} {described(value)}',
-                        f"{key} {described(wanted)}, the query's subject",
-                        f'correct one of them, or name "{key}" in compares if the question compares',
-                    )
+    Raises:
+        DatasetError: documents are about something else.
+
+    """
+    query = evidence.query
+    subject = {key: value for key, value in query.subject.items() if key not in query.compares and value is not None}
+    pairs = [(key, document, document.metadata.get(key)) for key in subject for document in evidence.documents]
+    wrong = [
+        evidence.problem(
+            f'document "{document.id}" with {key} {described(value)}',
+            f"{key} {described(subject[key])}, the query's subject",
+            f'correct one of them, or name "{key}" in compares if the question compares',
+        )
+        for key, document, value in pairs
+        if value is not None and not _overlap(value, subject[key])
+    ]
+    if wrong:
+        raise DatasetError(wrong)
 
 
 def _overlap(value: Any, wanted: Any) -> bool:

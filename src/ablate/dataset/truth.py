@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
-from ablate.dataset.lines import Entry, described, near, quoted
+from ablate.dataset import reviewed
+from ablate.dataset.corpus import Corpus
+from ablate.dataset.known import Known
+from ablate.dataset.lines import Entry, described, quoted
+from ablate.dataset.problems import Problems
 from ablate.dataset.qrels import Grades
-from ablate.types import Alternative, Document, Judgment, Query, Span, Truth, Unit
+from ablate.dataset.queries import Rows
+from ablate.types import Alternative, Judgment, Query, Span, Truth, Unit
 
 _KEYS = ("query_id", "alternatives", "relevant", "complete", "facts", "answer", "reviewed")
-_UNIT = ("doc_id", "start", "end", "quote", "spans", "fact")
+_UNIT = ("doc_id", "start", "end", "quote", "spans", "fact", "unresolved")
 _SHORT = 20
 
 
@@ -32,119 +37,159 @@ class Remarks:
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads ground truth against the documents and queries that it speaks of."""
+    """Reads ground truth against the documents and queries that it speaks of; broken rules go to `problems`.
 
-    documents: Mapping[str, Document]
-    queries: Mapping[str, tuple[Query, str]]
+    `known` are the ids of all queries, `rows` those whose line breaks no rule.
+    """
+
+    corpus: Corpus
+    known: Known
+    rows: Rows
     remarks: Remarks
+    problems: Problems
 
-    def truths(self, entries: Iterable[Entry], qrels: Grades | None) -> dict[str, tuple[Truth, str]]:
-        """Truths by query with file and line of each.
+    def truths(self, entries: Iterable[Entry], lines: Known, qrels: Grades | None) -> dict[str, tuple[Truth, str]]:
+        """Truths by query with file and line of each; `lines` learns the ids of broken ones too.
 
         Grades of documents are those of the whole-document entries of `relevant`; without one, those of the qrels file;
         without the file, 1 for every document of an alternative.
-
-        Raises:
-            DatasetError: any rule about units, alternatives or judgments is broken.
-
         """
         found: dict[str, tuple[Truth, str]] = {}
         for entry in entries:
-            entry.only(_KEYS)
-            query = self.query(entry)
-            if query.id in found:
-                entry.fault("query_id", f'"{query.id}" a second time', "one line a query", "join the two lines")
-            found[query.id] = (self.truth(entry, query, qrels), entry.where)
+            before = len(self.problems)
+            meant = entry.spelt(_KEYS, self.problems)
+            query = self.problems.tried(None, self.query, meant, lines)
+            truth = self.truth(meant, query, qrels)
+            if query and truth and len(self.problems) == before:
+                found[query.id] = truth, entry.where
         return found
 
-    def query(self, entry: Entry) -> Query:
+    def query(self, entry: Entry, lines: Known) -> Query | None:
+        """The query of a line; None if its own line is broken."""
         key = entry.name("query_id")
-        if key not in self.queries:
-            advice = near(key, self.queries) or "add it there or remove the line"
+        if key in lines.lines:
+            entry.fault("query_id", f'"{key}" a second time', "one line a query", "join the two lines")
+        lines.lines[key] = int(entry.where.rpartition(":")[2])
+        if key not in self.known:
+            advice = self.known.hint(key) or "add it there or remove the line"
             entry.fault("query_id", described(key), "an id of queries.jsonl", advice)
-        return self.queries[key][0]
+        return self.rows[key][0] if key in self.rows else None
 
-    def truth(self, entry: Entry, query: Query, qrels: Grades | None) -> Truth:
-        entry.mapping("facts")
-        entry.mapping("answer")
-        entry.items("reviewed")
-        alternatives = self.alternatives(entry, query)
-        judged = self.judgments(entry)
+    def truth(self, entry: Entry, query: Query | None, qrels: Grades | None) -> Truth | None:
+        """What the line says, checked as far as what it speaks of can be read; None if that is not all of it."""
+        tried = self.problems.tried
+        tried({}, entry.mapping, "facts")
+        tried({}, entry.mapping, "answer")
+        complete = tried(False, entry.flag, "complete", False)
+        alternatives = tried(None, self.alternatives, entry, query)
+        judged = tried(None, self.judgments, entry)
+        reviewed.check(entry, self.problems)
+        if query is None or alternatives is None or judged is None:
+            return None
         grades = {unit.document: grade for unit, grade in judged.items() if not unit.spans}
         if not grades:
             grades = qrels.get(query.id, {}) if qrels is not None else documents_of(alternatives)
         spans = tuple(Judgment(unit, grade) for unit, grade in judged.items() if unit.spans)
-        return Truth(query.id, alternatives, spans, grades, entry.flag("complete", False))
+        confirmed = reviewed.confirmed(entry.value.get("reviewed"))
+        return Truth(query.id, alternatives, spans, grades, complete, confirmed)
 
-    def alternatives(self, entry: Entry, query: Query) -> tuple[Alternative, ...]:
+    def alternatives(self, entry: Entry, query: Query | None) -> tuple[Alternative, ...] | None:
         if not entry.has("alternatives"):
             return ()
         groups = entry.items("alternatives")
-        if groups and not query.answerable:
+        if query and groups and not query.answerable:
             entry.fault("alternatives", "evidence for an unanswerable query", "none", "remove it, or set answerable")
-        if not groups and query.answerable:
+        if query and not groups and query.answerable:
             entry.fault(
                 "alternatives",
                 "an empty list on an answerable query",
                 "at least one alternative",
                 "remove the key if evidence is not known, or set answerable to false and say why",
             )
-        found = tuple(self.alternative(entry, f"alternatives[{number}]", group) for number, group in enumerate(groups))
+        read = [
+            self.problems.tried(None, self.alternative, entry, f"alternatives[{number}]", group)
+            for number, group in enumerate(groups)
+        ]
+        found = tuple(alternative for alternative in read if alternative is not None)
+        if len(found) < len(groups):
+            return None
         minimal(entry, found)
-        self.spans(entry, query, found)
+        self.spans(entry, found)
         return found
 
-    def alternative(self, entry: Entry, key: str, group: Any) -> Alternative:
+    def alternative(self, entry: Entry, key: str, group: Any) -> Alternative | None:
         """Facts in the order of their first unit. Equal units count once, and so do facts of equal units."""
         if not isinstance(group, list) or not group:
             found = "an empty group" if group == [] else described(group)
             entry.fault(key, found, "a list of at least one unit", "name what this alternative needs or remove it")
         facts: dict[str | Unit, dict[Unit, None]] = {}
+        read = 0
         for number, value in enumerate(group):
-            inner = entry.inner(f"{key}[{number}]", value)
-            inner.only(_UNIT)
-            unit = self.unit(inner)
-            fact = facts.setdefault(inner.name("fact") if "fact" in value else unit, {})
-            if unit in fact:
-                self.remarks.add("equal units of one alternative were merged", inner.where)
-            fact[unit] = None
+            with self.problems:
+                inner = entry.inner(f"{key}[{number}]", value).spelt(_UNIT, self.problems)
+                fact = self.problems.tried("", inner.name, "fact") if "fact" in inner.value else None
+                unit = self.unit(inner)
+                units = facts.setdefault(unit if fact is None else fact, {})
+                if unit in units:
+                    self.remarks.add("equal units of one alternative were merged", inner.where)
+                units[unit] = None
+                read += 1
+        if read < len(group):
+            return None
         return tuple({frozenset(fact): tuple(fact) for fact in facts.values()}.values())
 
-    def judgments(self, entry: Entry) -> dict[Unit, int]:
+    def judgments(self, entry: Entry) -> dict[Unit, int] | None:
         found: dict[Unit, int] = {}
-        for number, value in enumerate(entry.items("relevant")):
-            inner = entry.inner(f"relevant[{number}]", value)
-            inner.only((*_UNIT, "grade"))
-            unit, grade = self.unit(inner), inner.whole("grade")
-            if grade < 0:
-                inner.fault("grade", described(grade), "0 or more", "0 says judged and not relevant")
-            if found.setdefault(unit, grade) != grade:
-                inner.fault("grade", described(grade), f"{found[unit]} as before for this unit", "keep one of the two")
-        return found
+        read, values = 0, entry.items("relevant")
+        for number, value in enumerate(values):
+            with self.problems:
+                inner = entry.inner(f"relevant[{number}]", value).spelt((*_UNIT, "grade"), self.problems)
+                grade = self.problems.tried(None, graded, inner)
+                unit = self.unit(inner)
+                if grade is not None and found.setdefault(unit, grade) != grade:
+                    advice = "keep one of the two"
+                    inner.fault("grade", described(grade), f"{found[unit]} as before for this unit", advice)
+                read += 1
+        return found if read == len(values) else None
 
     def unit(self, entry: Entry) -> Unit:
         """A unit whose spans are sorted, and united where they touch or overlap."""
+        if "unresolved" in entry.value:
+            entry.fault(
+                "unresolved",
+                described(entry.value["unresolved"]),
+                "a unit whose place was found",
+                "correct the unit and delete this key, or freeze with --exclude-unresolved",
+            )
         key = entry.name("doc_id")
-        if key not in self.documents:
-            advice = near(key, self.documents) or "add the document or remove the unit"
+        if key not in self.corpus.known:
+            advice = self.corpus.known.hint(key) or "add the document or remove the unit"
             entry.fault("doc_id", described(key), "an id of corpus.jsonl", advice)
-        text = self.documents[key].text
+        text = self.corpus.document(key).text
         spans = located(entry, text)
         if spans and not any(any(map(str.isalnum, text[start:end])) for start, end in spans):
             shown = quoted("".join(text[start:end] for start, end in spans))
             entry.fault("doc_id", f"spans without any letter or digit ({shown})", "evidence to read", "correct them")
         return Unit(key, united(spans))
 
-    def spans(self, entry: Entry, query: Query, alternatives: Sequence[Alternative]) -> None:
+    def spans(self, entry: Entry, alternatives: Sequence[Alternative]) -> None:
         """Remark on spans that are short, and on spans inside another span of the query's evidence."""
+        query = entry.value.get("query_id")
         units = dict.fromkeys(unit for alternative in alternatives for fact in alternative for unit in fact)
         spans: dict[tuple[str, Span], None] = {(unit.document, span): None for unit in units for span in unit.spans}
         for document, span in spans:
-            shown = f'{entry.where}, query "{query.id}", "{document}"[{span.start}:{span.end}]'
+            shown = f'{entry.where}, query "{query}", "{document}"[{span.start}:{span.end}]'
             if span.end - span.start < _SHORT:
                 self.remarks.add(f"spans under {_SHORT} characters", shown)
             if any(document == other and inside(span, outer) for other, outer in spans):
                 self.remarks.add("spans inside another span of the same query", shown)
+
+
+def graded(entry: Entry) -> int:
+    grade = entry.whole("grade")
+    if grade < 0:
+        entry.fault("grade", described(grade), "0 or more", "0 says judged and not relevant")
+    return grade
 
 
 def located(entry: Entry, text: str) -> list[Span]:

@@ -7,6 +7,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +49,23 @@ def absent(folder: Path) -> None:
 
 
 def replace(path: Path, content: Content) -> None:
-    """Write one file whole, over an earlier one."""
+    """Write one file whole, over an earlier one, into a folder that is made if need be.
+
+    Raises:
+        DatasetError: it cannot be written; the earlier one is still there.
+
+    """
     fresh = path.parent / f".{path.name}.{uuid.uuid4().hex}"
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with fresh.open("wb") as file:
             file.writelines([content] if isinstance(content, bytes) else map(line, content))
         os.replace(fresh, path)
+    except OSError as error:
+        raise DatasetError(f"{path}: found {error.strerror}, expected a place to write to; check the folder") from error
     finally:
-        fresh.unlink(missing_ok=True)
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
 
 
 def line(row: Mapping[str, Any]) -> bytes:
