@@ -42,7 +42,7 @@ def set_up():
         venv.create(FOLDER, with_pip=True)
     if subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode:
         install_torch()
-    pip("install", "-c", PINS, "-e", f"{ROOT}[models,dev]")
+    pip("install", "-c", PINS, "-e", f"{ROOT}[models,documents,dev]")
     say("ready")
 
 
