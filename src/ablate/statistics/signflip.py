@@ -1,0 +1,237 @@
+"""The paired sign-flip test over clusters and its inversion: differences go in, p-values and bounds come out.
+
+If a change did nothing, either side of a query could have been the variant's: the sign of what each cluster adds is a
+coin. The test compares the sum of the differences with the sums under all flips (Fisher 1935, The Design of
+Experiments, section 21).
+
+Its inversion asks the same of differences from which a supposed mean delta was taken, query by query; queries without
+a difference are shifted too, and are then worth -delta. Flipping the clusters of a set A keeps the sum as high as
+it was just when the mean difference of A's queries is at most delta. So the one-sided p-value at delta is the share of
+the sets A whose mean is at most delta, the empty set counting always: a step function that never falls, and the bounds
+are order statistics of the means of sets, found without a search (J. A. Hartigan, Using subsample values as typical
+values, Journal of the American Statistical Association 64 (1969), 1303-1317). The two-sided p-value is twice the
+smaller one-sided one, which is what counting |sum| gives, for the sums are symmetric. The interval at level 1 - alpha
+therefore excludes 0 exactly when p <= alpha.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ablate.statistics.differences import Differences
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+WORK = 1_000_000
+"""Up to how many additions every set is counted; beyond, sets are drawn."""
+
+DRAWS = 9_999
+SEED = 0
+
+FITS = 1 << 52
+"""Whole numbers below it are exact in a float, so that equal means of sets are equal."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Tail:
+    """The chance that the mean of a random set of clusters is at most x; the empty set is at most everything.
+
+    `steps` ascends; `chances[i]` is the chance up to and with the first i steps, `chances[0]` that of the empty set.
+    """
+
+    steps: Floats
+    chances: Floats
+
+    def at(self, x: float) -> float:
+        chance = float(self.chances[np.searchsorted(self.steps, x, side="right")])
+        return max(chance, sys.float_info.min)  # a p-value is never 0, though 2 ** -2000 is
+
+    def bound(self, level: float) -> float | None:
+        """The least x whose chance is above `level`; None where that of the empty set already is."""
+        place = int(np.searchsorted(self.chances, level, side="right"))
+        return float(self.steps[min(place, len(self.steps)) - 1]) if place else None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SignFlip:
+    """The test of one set of differences, at any supposed mean and any level.
+
+    `moved` is the number of clusters whose differences do not sum to 0. `draws` is how many sets were drawn with
+    `seed`, None where all were counted.
+    """
+
+    estimate: float
+    clusters: int
+    moved: int
+    above: Tail
+    below: Tail
+    draws: int | None
+    seed: int | None
+
+    def p_greater(self, delta: float = 0.0) -> float:
+        """One-sided: how often flips give so high a sum, if the mean is `delta`."""
+        return self.above.at(delta)
+
+    def p_less(self, delta: float = 0.0) -> float:
+        """One-sided: how often flips give so low a sum, if the mean is `delta`."""
+        return self.below.at(-delta)
+
+    def p(self, delta: float = 0.0) -> float:
+        """Two-sided."""
+        return min(1.0, 2 * min(self.p_greater(delta), self.p_less(delta)))
+
+    def at_least(self, alpha: float) -> float | None:
+        """The one-sided lower bound at level 1 - alpha; None where there are too few clusters for one."""
+        return self.above.bound(alpha)
+
+    def at_most(self, alpha: float) -> float | None:
+        """The one-sided upper bound at level 1 - alpha; None where there are too few clusters for one."""
+        bound = self.below.bound(alpha)
+        return None if bound is None else -bound + 0.0  # + 0.0: never -0.0
+
+    def interval(self, alpha: float) -> tuple[float | None, float | None]:
+        """The means that the two-sided test does not reject at `alpha`: closed, and without 0 just when p <= alpha."""
+        return self.at_least(alpha / 2), self.at_most(alpha / 2)
+
+    @property
+    def smallest_p(self) -> float:
+        """The least two-sided p-value that these clusters could have given, had all moved one way."""
+        counted = 0.5 ** (self.moved - 1) if self.moved else 1.0
+        return counted if self.draws is None else max(counted, 2 / (self.draws + 1))
+
+
+def sign_flip(found: Differences, draws: int = DRAWS, seed: int = SEED, work: int = WORK) -> SignFlip:
+    """Test paired differences, counting all sets of clusters where that takes at most `work` additions.
+
+    Otherwise `draws` sets are drawn, and the observed one counts as one more: p = (1 + b) / (1 + draws). The result
+    does not depend on the order of the queries, and swapping the sides mirrors it bit by bit.
+    """
+    sums, unit, slack = _units(found)
+    clusters = sorted(zip(sums, (size for _, size in found.clusters), strict=True))
+    mirrored = sorted((-total, size) for total, size in clusters)
+    turned = mirrored > clusters
+    chosen = mirrored if turned else clusters
+    counted = _counted(chosen, work)
+    atoms = _drawn(chosen, draws, seed) if counted is None else counted
+    of = 1.0 if counted else draws + 1.0
+    above, below = _tail(*atoms, unit, slack, of), _tail(-atoms[0], *atoms[1:], unit, slack, of)
+    return SignFlip(
+        estimate=float(found.mean),
+        clusters=len(clusters),
+        moved=sum(total != 0 for total in sums),
+        above=below if turned else above,
+        below=above if turned else below,
+        draws=draws if counted is None else None,
+        seed=seed if counted is None else None,
+    )
+
+
+def _units(found: Differences) -> tuple[list[int], Fraction, int]:
+    """The sums of the clusters as whole numbers of a unit, and by how many units a sum of sums may be off.
+
+    They are off by nothing unless they have no small common denominator. They are then rounded to 40 bits of the
+    largest, and what is off by no more than the rounding counts as equal, which makes p-values larger and intervals
+    wider, never the other way.
+    """
+    sums = [total for total, _ in found.clusters]
+    divisor = math.gcd(*sums) or 1
+    unit = Fraction(divisor, found.denominator)
+    if max(sum(map(abs, sums)) // divisor * unit.numerator, found.n * unit.denominator) < FITS:
+        return [total // divisor for total in sums], unit, 0
+    bits = min(40, 51 - len(sums).bit_length())
+    largest = max(map(abs, sums)) / found.denominator
+    unit = Fraction(2) ** (math.frexp(largest)[1] - bits)
+    return [round(Fraction(total, found.denominator) / unit) for total in sums], unit, len(sums)
+
+
+def _counted(clusters: list[tuple[int, int]], work: int) -> tuple[Whole, Whole, Floats] | None:
+    """Sum, number of queries and chance of every set of clusters; equal ones together. None if it takes too long.
+
+    Equal clusters are chosen together, k of n with binomial chance. Those that sum to 0 come last: they only add
+    queries, and far tails of how many are left out.
+    """
+    groups = sorted(Counter(clusters).items(), key=lambda group: (group[0][0] == 0, group))
+    last = max(len(_chosen(number, True)) if total == 0 else 1 for (total, _), number in groups)
+    sums, sizes, chances = np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1)
+    for (total, size), number in groups:
+        chosen = _chosen(number, total == 0)
+        work -= len(sums) * len(chosen)
+        if work < 0 or len(sums) * last > work + len(sums) * len(chosen):  # sets never become fewer
+            return None
+        share = _binomial(number, chosen.start, chosen.stop)
+        count = np.arange(chosen.start, chosen.stop)
+        sums = np.add.outer(sums, total * count).ravel()
+        sizes = np.add.outer(sizes, size * count).ravel()
+        chances = np.multiply.outer(chances, share).ravel()
+        sums, sizes, chances = _together(sums, sizes, chances)
+    return sums, sizes, chances
+
+
+def _together(sums: Whole, sizes: Whole, chances: Floats) -> tuple[Whole, Whole, Floats]:
+    """Sets of equal sum and size as one, where these lie dense enough for it to be worth while."""
+    low, few = int(sums.min()), int(sizes.min())
+    wide = int(sizes.max()) - few + 1
+    if (int(sums.max()) - low + 1) * wide > 4 * len(sums) + 1000:
+        return sums, sizes, chances
+    places = (sums - low) * wide + (sizes - few)
+    dense: Floats = np.bincount(places, weights=chances).astype(np.float64)
+    kept: Whole = np.flatnonzero(dense).astype(np.int64)
+    return kept // wide + low, kept % wide + few, dense[kept]
+
+
+def _chosen(number: int, trimmed: bool) -> range:
+    """How many of `number` clusters a set may hold; trimmed, without tails that have a chance below 1e-19 in all."""
+    reach = math.ceil(4.75 * math.sqrt(number)) if trimmed else number
+    return range(max(0, number // 2 - reach), min(number, number - number // 2 + reach) + 1)
+
+
+@lru_cache(maxsize=256)
+def _binomial(number: int, start: int, stop: int) -> Floats:
+    """The chance that fair coins choose start, start + 1, ... of `number` clusters."""
+    ways, chances = math.comb(number, start), []
+    for chosen in range(start, stop):
+        chances.append(ways / (1 << number))
+        ways = ways * (number - chosen) // (chosen + 1)
+    return np.array(chances)
+
+
+def _drawn(clusters: list[tuple[int, int]], draws: int, seed: int) -> tuple[Whole, Whole, Floats]:
+    """As `_counted`, of sets drawn with fair coins, and of the empty set, which was observed.
+
+    The coins are the raw bits of PCG64, a stream that numpy promises never to change. Eight clusters are added at a
+    time, by what each of their 256 sets comes to.
+    """
+    width = -(-len(clusters) // 64)
+    raw = np.random.PCG64(seed).random_raw(draws * width).astype("<u8")
+    coins = np.ascontiguousarray(raw.view(np.uint8).reshape(draws, width * 8).T)
+    sums, sizes = np.zeros(draws + 1, np.int64), np.zeros(draws + 1, np.int64)
+    for place in range(0, len(clusters), 8):
+        eight, thrown = clusters[place : place + 8], coins[place // 8]
+        sums[1:] += _sets([total for total, _ in eight])[thrown]
+        sizes[1:] += _sets([size for _, size in eight])[thrown]
+    return sums, sizes, np.ones(draws + 1)
+
+
+def _sets(values: list[int]) -> Whole:
+    """The sum of every set of up to eight values: bit i of the place in it says whether value i is in the set."""
+    sums = np.zeros(1, np.int64)
+    for value in [*values, *[0] * (8 - len(values))]:
+        sums = np.concatenate([sums, sums + value])
+    return sums
+
+
+def _tail(sums: Whole, sizes: Whole, chances: Floats, unit: Fraction, slack: int, total: float) -> Tail:
+    some = sizes > 0
+    means = ((sums[some] - slack) * float(unit.numerator)) / (sizes[some] * float(unit.denominator))
+    order = np.argsort(means, kind="stable")
+    reached = np.cumsum(np.concatenate([[chances[~some].sum()], chances[some][order]]))
+    return Tail(means[order], reached / total)
