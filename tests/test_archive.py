@@ -38,6 +38,8 @@ def evaluation(*traces, values=None):
         {query: values or {"context/sufficient": 1.0, "retrieval/completion_rank": math.inf} for query in asked},
         {"context/sufficient": {"mean": 1.0, "n": 1, "not_applicable": 0}},
         {"queries": len(traces)},
+        dict.fromkeys(asked, "a5ced"),
+        {query: {"queries": 1.0, "rerank_pairs": 20.0} for query in asked},
     )
 
 

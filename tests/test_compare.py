@@ -7,6 +7,7 @@ import json
 import re
 from pathlib import Path
 
+import cli
 import pytest
 import runs
 
@@ -113,3 +114,64 @@ def test_a_variant_that_shows_forbidden_documents_says_so_first(place):
     assert (
         compare.compare([baseline, leaking]).sentence(leaking).startswith("open: 3 FORBIDDEN documents handed over; ")
     )
+
+
+def judged_sides(place, before, after, k=5):
+    """Two runs of ten queries, of whose first k chunks so many tenths are judged."""
+    sides = [
+        {f"q{n}": {**runs.evidence(1, 1), f"retrieval/judged_at_{k}": share} for n in range(10)}
+        for share in (before, after)
+    ]
+    baseline = runs.build(place, values=sides[0])
+    return baseline, runs.build(place, "reranker", sides[1], baseline=baseline)
+
+
+def test_how_much_is_judged_stands_beside_every_variant(place, capsys):
+    _, reranker = judged_sides(place, 0.9, 0.85)
+    for form in ([], ["--markdown"], ["--json"]):
+        assert compare.main([*form, "--study", reranker.study]) == 0
+        assert "; judged 0.90 -> 0.85" in re.sub(r"\s+", " ", capsys.readouterr().out).replace("\\", "")
+    compare.main(["--json"])
+    row = json.loads(capsys.readouterr().out)["runs"][1]
+    assert row["values"]["retrieval/judged_at_5"] == pytest.approx(0.85)
+    assert row["differences"]["retrieval/judged_at_5"]["difference"] == pytest.approx(-0.05)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"), [(0.9, 0.8, False), (0.4, 0.3, False), (0.9, 0.79, True), (0.2, 0.4, True)]
+)
+def test_a_result_is_provisional_where_more_of_one_side_is_judged(place, capsys, before, after, said):
+    baseline, reranker = judged_sides(place, before, after)
+    compare.main([])
+    out = re.sub(r"\s+", " ", capsys.readouterr().out)
+    assert ("reranker: provisional, for judged_at_5 is" in out) == said
+    assert (f"python -m ablate review export {baseline.id} {reranker.id} --out review.csv" in out) == said
+
+
+def test_excluded_queries_are_said(place, capsys):
+    run = runs.build(place, values={"q": runs.evidence(1, 1)})
+    known = json.loads((run.folder / "metrics.json").read_text(encoding="utf-8"))
+    records.note(run.folder, "metrics.json", {**known, "counts": {"queries_excluded": 3}})
+    compare.main([])
+    assert "3 queries are excluded (their evidence moved and was not resolved)" in capsys.readouterr().out
+
+
+def test_bounds_are_left_out_and_said_where_the_dataset_is_gone(place, capsys):
+    baseline, reranker = judged_sides(place, 0.9, 0.9)
+    compare.main([baseline.id, reranker.id])
+    assert "bounds over what nobody has judged are left out: dataset" in capsys.readouterr().out
+    compare.main(["--json", baseline.id, reranker.id])
+    assert json.loads(capsys.readouterr().out)["bounds"] is None
+
+
+def test_bounds_are_shown_for_two_runs_whose_dataset_is_there(tmp_path, monkeypatch):
+    cli.workshop(tmp_path, monkeypatch)
+    cli.variant(tmp_path, "turned", "defaults:\n  - override /reranker: reverse")
+    assert cli.quiet("+variant=turned", f"dataset.dir={cli.small(tmp_path / 'данные')}", "k=1").code == 0
+    names = [run.name for run in cli.runs().values()]
+    found = json.loads(cli.ablate("compare", "--json", *names).out)["bounds"]
+    assert found.keys() == {"low", "high", "n", "unjudged"}
+    assert -1 <= found["low"] <= found["high"] <= 1
+    assert found["n"] == 2
+    assert "unjudged passages of either context" in cli.ablate("compare", *names).out
+    assert "unjudged passages" not in cli.ablate("compare").out

@@ -78,13 +78,22 @@ def test_equal_values_with_other_rankings_are_not_inert(place):
     assert not comparison.inert(baseline, runs.build(place, "reranker", ONE, baseline=baseline))
 
 
-@pytest.mark.parametrize("name", ["corpus", "ground_truth", "scoring"])
-def test_runs_that_measured_different_things_are_refused(place, name):
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("corpus", "run both on one version of the dataset"),
+        ("ground_truth", "rescore --dataset 'отчёты и база' baseline-0001"),
+        ("scoring", "rescore --dataset 'отчёты и база' --score-as reranker-0001 baseline-0001"),
+    ],
+)
+def test_runs_that_measured_different_things_are_refused_with_what_helps(place, name, advice):
     baseline = runs.build(place, values=ONE, fingerprints={name: "aaaa"})
-    variant = runs.build(place, "reranker", ONE, baseline=baseline, fingerprints={name: "bbbb"})
-    words = rf"{name}: found aaaa in run baseline-0001 and bbbb in run reranker-0001.*; run both on one version of"
-    with pytest.raises(NotComparable, match=words):
+    later = {"fingerprints": {name: "bbbb"}, "started": "2025-06-02T12:00:00+00:00"}
+    variant = runs.build(place, "reranker", ONE, baseline=baseline, **later)
+    with pytest.raises(NotComparable) as refused:
         table.compare([baseline, variant])
+    assert str(refused.value).startswith(f"{name}: found aaaa in run baseline-0001 and bbbb in run reranker-0001, ")
+    assert advice in str(refused.value)
 
 
 def test_runs_of_other_code_or_config_may_stand_side_by_side(place):

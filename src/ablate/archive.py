@@ -87,6 +87,8 @@ def row(trace: Trace, evaluation: Evaluation) -> Node:
         "principals": sorted(query.principals),
         "filter": query.filter,
         "pool": {"chunks": trace.pool_chunks, "documents": trace.pool_documents, **evaluation.pools[query.id]},
+        "asked": evaluation.asked[query.id],
+        "spent": evaluation.spent[query.id],
         "values": to_json(evaluation.values[query.id]),
         "ranking_hash": fingerprint(trace),
     }

@@ -15,6 +15,9 @@ TOKENS, VIOLATIONS, EXPOSED = "context/tokens", "acl/violations", "acl/exposure"
 P50, P50_BEFORE = "latency/total_p50", "latency/baseline_p50"
 ANN_RECALL = "retrieval/ann_recall"
 
+PROVISIONAL = 0.1
+"""By how much the judged shares of two sides may differ before what nobody has judged may explain their difference."""
+
 RESHAPING = ("chunker", "packer")
 """What decides how much text k chunks or a context are: such variants are compared on equal numbers of tokens."""
 
@@ -65,6 +68,11 @@ def at_budget(record: RunRecord) -> str | None:
     """Coverage at the study's budget of tokens; None for a run that was recorded without a budget."""
     budget = record.config.get("budget")
     return None if budget is None else f"retrieval/coverage_at_{budget}_tokens"
+
+
+def judged_at(record: RunRecord) -> str:
+    """The share of what the reader is handed, k chunks, about which the ground truth says something."""
+    return f"retrieval/judged_at_{record.config.get('k')}"
 
 
 def at_equal_tokens(baseline: RunRecord, variant: RunRecord) -> Paired | None:
@@ -134,7 +142,8 @@ def change(record: RunRecord, baseline: RunRecord) -> str:
     if pair is None:
         return f"{short(headline(baseline))} applies to no query"
     tokens = paired(baseline, record, TOKENS)
-    said = [sides(pair), f"{signed(tokens.difference, 0)} tokens" if tokens else "", fair(baseline, record)]
+    more = f"{signed(tokens.difference, 0)} tokens" if tokens else ""
+    said = [sides(pair), more, fair(baseline, record), judged(baseline, record)]
     return "; ".join(filter(None, said)) + time(baseline, record)
 
 
@@ -144,6 +153,12 @@ def sides(pair: Paired) -> str:
         f"{short(pair.measure)} {pair.before:.3f} -> {pair.after:.3f} ({signed(pair.difference)}), "
         f"better on {pair.higher} queries, worse on {pair.lower}, of {pair.n}"
     )
+
+
+def judged(baseline: RunRecord, record: RunRecord) -> str:
+    """Of how much of either side's first k chunks the ground truth says something."""
+    pair = paired(baseline, record, judged_at(record))
+    return f"judged {pair.before:.2f} -> {pair.after:.2f}" if pair else ""
 
 
 def fair(baseline: RunRecord, record: RunRecord) -> str:
@@ -181,9 +196,11 @@ def remarks(label: str, record: RunRecord, baseline: RunRecord | None) -> Iterat
         yield "no query was exposed: without a forbidden chunk within depth, 0 access violations show nothing"
     if headline(record) == SUFFICIENT and (whole := whole_documents(record)):
         yield f"{whole} queries rest on whole documents, any chunk of which counts: their coverage is an upper bound"
+    yield from left_out(label, record)
     yield from approximate(label, record)
     if baseline is None:
         return
+    yield from provisional(label, record, baseline)
     if record.fingerprints.get("code") != baseline.fingerprints.get("code"):
         yield f"{label}: run by other code than its baseline: a difference may be the code's"
     if record.component == "filter":
@@ -191,6 +208,27 @@ def remarks(label: str, record: RunRecord, baseline: RunRecord | None) -> Iterat
     different = sum(pool(row) != pool(record.queries.get(query, {})) for query, row in baseline.queries.items())
     if different:
         yield f"{label}: different candidate pool on {different} queries: ndcg is not comparable with the baseline's"
+
+
+def left_out(label: str, record: RunRecord) -> Iterator[str]:
+    """Which queries are in no number."""
+    counts = record.metrics.get("counts", {})
+    if excluded := counts.get("queries_excluded"):
+        yield f"{excluded} queries are excluded (their evidence moved and was not resolved)"
+    if removed := counts.get("queries_removed"):
+        yield f"{label}: {removed} queries that were asked are not in this version of the ground truth"
+    if missing := counts.get("queries_without_ranking"):
+        yield f"{label}: {missing} queries of this version were not asked and are not scored"
+
+
+def provisional(label: str, record: RunRecord, baseline: RunRecord) -> Iterator[str]:
+    """That more of one side's chunks is judged than of the other's, and how the rest comes to be."""
+    pair = paired(baseline, record, judged_at(record))
+    if pair and abs(round(pair.difference, 9)) > PROVISIONAL:
+        yield (
+            f"{label}: provisional, for {short(pair.measure)} is {pair.before:.2f} -> {pair.after:.2f} and what nobody "
+            f"has judged counts as useless; python -m ablate review export {baseline.id} {record.id} --out review.csv"
+        )
 
 
 def approximate(label: str, record: RunRecord) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ablate.audit import Audit, AuditError
+from ablate.dataset.fingerprint import digest
 from ablate.errors import DatasetError
 from ablate.foresight import foreseen
 from ablate.pipeline import Asked, Mask, Ready, unlabelled
@@ -32,7 +33,8 @@ class Evaluation:
     """What a line did with every query of a dataset, and how well.
 
     `chunks` names all chunks, each behind the one that is handed over for it; `models` the revision of every model
-    that was asked; `pools` the tokens of each query's candidates, to depth and to k.
+    that was asked; `pools` the tokens of each query's candidates, to depth and to k; `asked` is a hash of all that
+    decides a query's ranking beside corpus and line; `spent` is what each query used, by the names that have prices.
     """
 
     chunks: Sequence[str]
@@ -42,6 +44,13 @@ class Evaluation:
     values: Mapping[str, Values]
     measures: Mapping[str, Any]
     counts: Mapping[str, int]
+    asked: Mapping[str, str]
+    spent: Mapping[str, Mapping[str, float]]
+
+
+def at_all_cutoffs(scoring: Scoring, k: int, depth: int) -> Scoring:
+    """The settings with the cut-offs that every run has beside those that were asked for."""
+    return replace(scoring, cutoffs=sorted({*scoring.cutoffs, k, depth, CUSTOMARY}))
 
 
 def audited(dataset: Dataset) -> Audit:
@@ -60,19 +69,20 @@ def audited(dataset: Dataset) -> Audit:
 def evaluate(ready: Ready, audit: Audit, scoring: Scoring) -> Evaluation:
     """Run every query of the dataset once and score what each stage gave out."""
     dataset = ready.dataset
-    scoring = replace(scoring, cutoffs=sorted({*scoring.cutoffs, ready.k, ready.depth, CUSTOMARY}))
+    scoring = at_all_cutoffs(scoring, ready.k, ready.depth)
     documents = {document.id: document for document in dataset.documents}
     inspect, reader = Inspector(ready, audit), Reader(ready.tokens, ready.budget, ready.length)
     queries = [marked(query, dataset.truths[query.id]) for query in dataset.queries]
     ready = foreseen(ready, searches(inspect, queries))
     inspect = replace(inspect, ready=ready)
-    traces, values = [], {}
+    traces, values, used = [], {}, {}
     for query in followed("asking", queries, "queries"):
         trace = ready(query)
         traces.append(trace)
+        used[query.id] = spent(ready, trace)
         truth, exposure = dataset.truths[query.id], inspect(trace)
         values[query.id] = {
-            **of_trace(truth, trace, documents, exposure, scoring, spent(ready, trace), reader),
+            **of_trace(truth, trace, documents, exposure, scoring, used[query.id], reader),
             **recalled(ready, trace),
         }
     measures = summarise(queries, values) | corpus_measures(ready, audit, documents, scoring)
@@ -84,7 +94,16 @@ def evaluate(ready: Ready, audit: Audit, scoring: Scoring) -> Evaluation:
         values,
         measures,
         counts(ready, traces),
+        {query.id: asked(query, audit, dataset.acl_default) for query in queries},
+        used,
     )
+
+
+def asked(query: Query, audit: Audit, acl_default: str) -> str:
+    """A hash of what is asked, by whom, and what they hold: on one corpus, a line ranks equally for equal ones."""
+    seen = unlabelled(query)
+    names = sorted(audit.names(query.principals))
+    return digest([seen.text, names, acl_default, seen.filter, seen.as_of, seen.metadata])
 
 
 def marked(query: Query, truth: Truth) -> Query:

@@ -83,6 +83,12 @@ CATALOGUE = (
         "retrieval/ann_recall",
         "share of the candidates of an exact search, to the same depth, that the approximate one found",
     ),
+    _share(
+        "retrieval/judged_at_{k}",
+        "share of the first {k} chunks found about which the ground truth says something, grade 0 too, 1 if none was "
+        "found; the others count as useless without anybody's word",
+        NEITHER,
+    ),
     _share("doc/recall_at_{k}", "relevant documents among the first {k} over all relevant documents"),
     _share("doc/precision_at_{k}", "relevant documents among the first {k}, divided by {k}"),
     _share("doc/ndcg_at_{k}", "discounted gain of the first {k} documents over the ideal one, linear gain"),

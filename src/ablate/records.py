@@ -171,11 +171,26 @@ class RunRecord:
         return {row["query_id"]: row for row in _rows(self.folder / "ranking.jsonl")}
 
     @cached_property
+    def environment(self) -> Mapping[str, Any]:
+        """What the run was made with; empty where that was not kept."""
+        path = self.folder / "environment.json"
+        return _json(path) if path.exists() else {}
+
+    @property
     def commit(self) -> str | None:
         """The git commit of the checkout that the run was made in."""
-        path = self.folder / "environment.json"
-        git = (_json(path) if path.exists() else {}).get("git") or {}
-        return git.get("commit")
+        return (self.environment.get("git") or {}).get("commit")
+
+    @property
+    def lineage(self) -> Mapping[str, Any]:
+        """What the run came from, beside what its fingerprints name; empty for one from before that was kept."""
+        return self.facts.get("lineage") or {}
+
+    @cached_property
+    def inputs(self) -> Mapping[str, Any]:
+        """The digests of everything that the run was made of; empty for one from before they were kept."""
+        path = self.folder / "inputs.json"
+        return _json(path) if path.exists() else {}
 
     @property
     def tracking(self) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from ablate import archive, records, table
+from ablate import archive, lineage, records, table
 from ablate.config import Node, settings
 from ablate.dataset.once import read_once
 from ablate.errors import AblateError, NotInstalled
@@ -137,7 +137,7 @@ class Session:
             known = recorded(side, self.place, baseline)
             if known is not None:
                 log.info("%s: already %s as %s", side.variant, "recorded" if known.finished else "failed", known.id)
-                return self.tracked(known, side, baseline)
+                return tracked(known, baseline, side.settings.tracking, self.place)
             return self.made(side, together, baseline, unused(folder, side.run))
 
     def trusted(self, side: Side) -> None:
@@ -155,20 +155,21 @@ class Session:
     def made(self, side: Side, together: Sequence[Side], baseline: RunRecord | None, folder: Path) -> RunRecord:
         """A run from start to record; one that breaks is recorded as failed."""
         log.info("%s: running", side.variant)
-        facts = about(side, self.dataset.name, folder.name, baseline)
+        facts = about(side, self.dataset, folder.name, baseline)
         try:
             before = computed()
             evaluation, timings = self.measured(side, together)
             facts |= {"computing": round(computed() - before, 3)}
             content = archive.finished(side, facts, evaluation, timings, self.place.root)
+            content = lineage.added(content, side, self.dataset, self.place)
             record = records.write(folder, content)
         except AblateError:
             raise
         except (Exception, SystemExit) as error:  # a component that exits must not end the other jobs
             log.error("%s", traceback.format_exc())
             reason = f"{type(error).__name__}: {error}"
-            return self.tracked(records.write(folder, archive.failed(side, facts, reason)), side, baseline)
-        return self.tracked(record, side, baseline)
+            record = records.write(folder, archive.failed(side, facts, reason))
+        return tracked(record, baseline, side.settings.tracking, self.place)
 
     def measured(self, side: Side, together: Sequence[Side]) -> tuple[Evaluation, list[Timing]]:
         line = self.ready(side)
@@ -191,14 +192,15 @@ class Session:
             LINES[key] = ready(line, self.dataset, chosen.tokens, chosen.k, chosen.depth, chosen.budget, cut)
         return LINES[key]
 
-    def tracked(self, record: RunRecord, side: Side, baseline: RunRecord | None) -> RunRecord:
-        """The record, its comparison beside it, sent to the tracker; a tracker that is away costs a warning only."""
-        comparison = table.compare([known for known in (baseline, record) if known])
-        records.note(record.folder, "comparison.md", comparison.markdown())
-        warning = side.settings.tracking.log(record, comparison, self.place)
-        if warning:
-            log.warning("%s", warning)
-        return record
+
+def tracked(record: RunRecord, baseline: RunRecord | None, tracking: Any, place: Workspace) -> RunRecord:
+    """The record, its comparison beside it, sent to the tracker; a tracker that is away costs a warning only."""
+    comparison = table.compare([known for known in (baseline, record) if known])
+    records.note(record.folder, "comparison.md", comparison.markdown())
+    warning = tracking.log(record, comparison, place)
+    if warning:
+        log.warning("%s", warning)
+    return record
 
 
 def kept(side: Side, dataset: Dataset, place: Workspace) -> Line:
@@ -226,7 +228,8 @@ def pieces(side: Side, dataset: Dataset) -> Pieces:
 def recorded(side: Side, place: Workspace, baseline: RunRecord | None) -> RunRecord | None:
     """The newest record of this very run: same config, code, models and baseline, timed if this one is to be timed.
 
-    What failed is tried again, but not by every job of one sweep.
+    What failed is tried again, but not by every job of one sweep. What was scored again did not run: it has no chunks
+    to measure, and its times are another run's.
     """
     sweep = os.environ.get(SWEEP)
     equal = [
@@ -234,6 +237,7 @@ def recorded(side: Side, place: Workspace, baseline: RunRecord | None) -> RunRec
         for record in records.find(place, side.study)
         if (record.finished or record.facts.get("sweep") == sweep)
         and record.variant == side.variant
+        and record.rescored_from is None
         and all(record.fingerprints.get(name) == side.fingerprints[name] for name in ("config", "code", "own"))
         and record.baseline == (baseline.id if baseline else None)
         and (not side.settings.latency.measured or record.config.get("latency") == side.config["latency"])
@@ -253,12 +257,13 @@ def unused(folder: Path, run: str) -> Path:
     return next(folder / name for name in names if not (folder / name).exists())
 
 
-def about(side: Side, dataset: str, name: str, baseline: RunRecord | None) -> Node:
+def about(side: Side, dataset: Dataset, name: str, baseline: RunRecord | None) -> Node:
     """What `run.json` says before the run: who it is and what it is measured against."""
     return {
         "run": name,
         "study": side.study,
-        "dataset": dataset,
+        "dataset": dataset.name,
+        "dataset_version": dataset.version,
         "variant": side.variant,
         "component": side.component,
         "baseline": baseline.id if baseline else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,7 @@ from ablate.comparison import (
     by_cohort,
     headline,
     inert,
+    judged_at,
     moved,
     outcome,
     paired,
@@ -67,11 +69,25 @@ def compare(records: Sequence[RunRecord]) -> Comparison:
             (one, first), (two, other) = list(found.items())[:2]
             raise NotComparable(
                 f"{name}: found {one} in run {first.id} and {two} in run {other.id}, expected the same for all; "
-                "run both on one version of the dataset and with one set of scoring settings"
+                f"{agreement(records)}"
             )
     names = [record.label for record in records]
     unique = {r.id: r.label if names.count(r.label) == 1 else f"{r.label} {r.id[-6:]}" for r in records}
     return Comparison(tuple(records), unique)
+
+
+def agreement(records: Sequence[RunRecord]) -> str:
+    """What makes runs comparable: running again or, where they searched one corpus, scoring as the newest is scored."""
+    newest = max(records, key=lambda record: (record.started, record.id))
+    theirs, ours = ([record.fingerprints.get(name) for record in records] for name in ("corpus", "scoring"))
+    node = newest.config.get("dataset")
+    dir = node.get("dir") if isinstance(node, Mapping) else None
+    if len(set(theirs)) > 1 or dir is None:
+        return "run both on one version of the dataset and with one set of scoring settings"
+    other = [r.id for r in records if any(r.fingerprints.get(name) != newest.fingerprints.get(name) for name in SAME)]
+    scoring = ["--score-as", newest.id] if len(set(ours)) > 1 else []
+    command = shlex.join(["python", "-m", "ablate", "rescore", "--dataset", str(dir), *scoring, *other])
+    return f"score the others as {newest.id} is: {command}"
 
 
 @dataclass(frozen=True)
@@ -104,6 +120,10 @@ class Comparison:
         """For a terminal of `width` columns; None asks the terminal."""
         return "\n\n".join(self._blocks(Terminal(width or columns_shown()))) + "\n"
 
+    def short(self, width: int | None = None) -> str:
+        """The same without details and legend."""
+        return "\n\n".join(self._first(Terminal(width or columns_shown()))) + "\n"
+
     def markdown(self, subject: RunRecord | None = None, limit: int | None = None) -> str:
         """For GitHub and MLflow: what came of `subject` in the first line, if it is given.
 
@@ -130,6 +150,7 @@ class Comparison:
         baseline = self.baseline(record) if record.finished else None
         cohorts = by_cohort(baseline, record) if baseline else {}
         measures = [measure for column in self.columns for measure in column.measures]
+        measures += [measure for measure in [judged_at(record)] if measure in record.measures]
         pairs = {m: pair for m in measures if baseline and (pair := paired(baseline, record, m))}
         return {
             **{key: record.facts.get(key) for key in SHOWN},
@@ -147,29 +168,33 @@ class Comparison:
 
     def _blocks(self, page: Page, subject: RunRecord | None = None) -> Iterator[str]:
         """The parts of the page, what matters most first; of `subject` it was said already what came out."""
+        yield from self._first(page, subject)
+        if self.lead is not None:
+            yield from self._details(page)
+            yield page.title("What the columns say")
+            yield page.items([self._legend(column) for column in self.columns])
+        yield page.title("Runs")
+        yield page.items([self._identity(record) for record in self.records])
+
+    def _identity(self, record: RunRecord) -> str:
+        made = f"{record.started:%Y-%m-%d %H:%M} UTC, {record.seconds:.0f} s"
+        ran = f", scored again from {record.rescored_from}" if record.rescored_from else ""
+        return f"{self.labels[record.id]}: {record.id}, {made}{ran}"
+
+    def _first(self, page: Page, subject: RunRecord | None = None) -> Iterator[str]:
+        """What came out, the table, and what must be known beside it."""
         first = self.lead or self.records[0]
         studies = ", ".join(dict.fromkeys(record.study for record in self.records))
         yield page.title(f"{studies}: {len(first.queries)} queries of {first.dataset}")
         if sentences := [self.sentence(record) for record in self.records if record is not subject]:
             yield page.items(sentences)
-        if self.lead is not None:
-            yield from self._numbers(page)
-        yield page.title("Runs")
-        yield page.items([self._identity(record) for record in self.records])
-
-    def _identity(self, record: RunRecord) -> str:
-        return f"{self.labels[record.id]}: {record.id}, {record.started:%Y-%m-%d %H:%M} UTC, {record.seconds:.0f} s"
-
-    def _numbers(self, page: Page) -> Iterator[str]:
-        """The table, what must be known beside it, its details and its legend."""
+        if self.lead is None:
+            return
         headings = ["run", *(column.heading for column in self.columns), "status"]
         words = (0, len(headings) - 2, len(headings) - 1)
         yield page.table(headings, [self._cells(record) for record in self.records], words)
         if notes := list(dict.fromkeys(note for record in self.records for note in self._remarks(record))):
             yield page.items(notes)
-        yield from self._details(page)
-        yield page.title("What the columns say")
-        yield page.items([self._legend(column) for column in self.columns])
 
     def _cells(self, record: RunRecord) -> list[str]:
         baseline = self.baseline(record)

@@ -47,6 +47,7 @@ WITHOUT_TEXT = frozenset(
         "changes.json",
         "comparison.md",
         "config.yaml",
+        "inputs.json",
         "latency.jsonl",
         "ledger.jsonl",
         "metrics.json",
@@ -57,7 +58,7 @@ WITHOUT_TEXT = frozenset(
         "run.json",
     }
 )
-"""Files that hold ids, offsets and numbers alone. Only these leave the machine unasked: a new file is held back."""
+"""Files that hold ids, offsets, digests and numbers. Only these leave the machine unasked: a new file is held back."""
 
 ERRORS = frozenset({"comparison.md", "run.json"})
 """Files that quote the error of a failed run, and with it perhaps a document."""
@@ -336,6 +337,7 @@ def tags(record: RunRecord) -> dict[str, str]:
         "variant": record.variant,
         "component": record.component,
         "baseline_run_id": record.baseline,
+        "rescored_from": record.rescored_from,
         "error": record.error,
         **{f"fingerprint.{name}": value for name, value in record.fingerprints.items()},
     }

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import Any
 
+from ablate.comparison import SUFFICIENT, headline
+from ablate.errors import AblateError
+from ablate.page import clean, escaped, signed
 from ablate.records import RunRecord, families, find, named, of_study
 from ablate.table import compare
 from ablate.workspace import Workspace, workspace
 
 
 def main(argv: list[str]) -> int:
-    """Print one comparison; nothing is computed that is not in the records."""
+    """Print one comparison, from the records; of two that are named also what unjudged sources could make of it."""
     parser = argparse.ArgumentParser(prog="python -m ablate compare", description=__doc__)
     parser.add_argument("runs", nargs="*", metavar="RUN", help="run ids, beginnings of them, or MLflow run ids")
     parser.add_argument("--study", metavar="S", help="all runs of this study (default: the one that ran last)")
@@ -22,14 +26,41 @@ def main(argv: list[str]) -> int:
     if args.runs and args.study:
         parser.error("give runs or --study, not both")
     place = workspace()
-    comparison = compare(chosen(place, args.runs) if args.runs else of_study(place, args.study))
+    records = chosen(place, args.runs) if args.runs else of_study(place, args.study)
+    comparison = compare(records)
+    two = [record for record in records if record.id in {named(records, name).id for name in args.runs}]
+    data, sentence = bounded(*two) if len(two) == 2 else (None, "")
     if args.json:
-        print(json.dumps(comparison.data(), ensure_ascii=False, indent=1))
+        print(json.dumps({**comparison.data(), "bounds": data}, ensure_ascii=False, indent=1))
     elif args.markdown:
-        print(comparison.markdown(), end="")
+        print("\n".join(filter(None, [comparison.markdown(), sentence and f"{escaped(sentence)}\n"])), end="")
     else:
-        print(comparison.text(), end="")
+        print("\n".join(filter(None, [comparison.text(), sentence and f"{sentence}\n"])), end="")
     return 0
+
+
+def bounded(before: RunRecord, after: RunRecord) -> tuple[dict[str, Any] | None, str]:
+    """How far what nobody has judged could move the difference of two runs, as data and as a sentence.
+
+    Nothing where evidence is not known, or where the dataset that the runs were made on cannot be read any more.
+    """
+    from ablate.review.bounds import bounds
+    from ablate.review.sides import recorded
+
+    if not (before.finished and after.finished) or headline(before) != SUFFICIENT:
+        return None, ""
+    try:
+        found = bounds(before, after, recorded(after, None))
+    except AblateError as error:
+        return None, f"bounds over what nobody has judged are left out: {clean(str(error))}"
+    if found is None:
+        return None, ""
+    data = {"low": found.low, "high": found.high, "n": found.n, "unjudged": len(found.unjudged)}
+    return data, (
+        f"{len(found.unjudged)} unjudged passages of either context could each be sufficient or useless: then the "
+        f"difference in sufficient, {clean(after.label)} from {clean(before.label)}, lies between {signed(found.low)} "
+        f"and {signed(found.high)}, over {found.n} queries"
+    )
 
 
 def chosen(place: Workspace, wanted: list[str]) -> list[RunRecord]:

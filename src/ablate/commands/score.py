@@ -12,8 +12,9 @@ from typing import Any
 from ablate.dataset import options
 from ablate.evaluate import audited
 from ablate.measures import describe, family
-from ablate.score import Scoring, of_ranking, summarise, to_json
+from ablate.score import Scoring, of_chunks, summarise, to_json
 from ablate.score.acl import forbidden
+from ablate.score.documents import of_rankings
 from ablate.score.runfile import Run, read
 from ablate.types import Dataset
 
@@ -42,10 +43,16 @@ def score(dataset: Dataset, run: Run, scoring: Scoring) -> dict[str, Any]:
     """Means, values per query and counts. A query that the run lacks scores 0; null does not apply, or is never."""
     audit = audited(dataset)
     documents = {document.id: document for document in dataset.documents}
+    rankings = [run.rankings.get(query.id, []) for query in dataset.queries]
+    grades = [dataset.truths[query.id].documents for query in dataset.queries]
+    ids = [[chunk.document.id for chunk in chunks] for chunks in rankings]
     values = {}
-    for query in dataset.queries:
-        chunks, denied = run.rankings.get(query.id, []), audit.denied(query.principals)
-        values[query.id] = of_ranking(dataset.truths[query.id], chunks, documents, denied, scoring)
+    for query, chunks, of_documents in zip(
+        dataset.queries, rankings, of_rankings(grades, ids, scoring.cutoffs), strict=True
+    ):
+        denied = audit.denied(query.principals)
+        found = of_chunks(dataset.truths[query.id], chunks, documents, denied, scoring)
+        values[query.id] = {**found, **of_documents}
         values[query.id][VIOLATIONS] = float(len(forbidden(chunks, denied))) if audit.checked else None
     measures = summarise(dataset.queries, values)
     ranks = measures.pop(COMPLETION_RANK, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from ablate.score.retrieval import discounted
@@ -23,6 +24,6 @@ def doc(grades: Mapping[str, int], ranking: Sequence[str], cutoffs: Sequence[int
         values[f"doc/precision_at_{k}"] = found / k if ideal else None
         values[f"doc/ndcg_at_{k}"] = discounted(gains[:k]) / discounted(ideal[:k]) if ideal else None
     values["doc/mrr"] = (1 / places[0] if places else 0.0) if ideal else None
-    precisions = sum(number / place for number, place in enumerate(places, start=1))
+    precisions = math.fsum(number / place for number, place in enumerate(places, start=1))
     values["doc/map"] = precisions / len(ideal) if ideal else None
     return values

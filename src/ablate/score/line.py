@@ -10,9 +10,10 @@ from ablate.score.context import context
 from ablate.score.cost import cost
 from ablate.score.curve import Reader, curve
 from ablate.score.doc import doc
+from ablate.score.judged import judged_at
 from ablate.score.retrieval import retrieval
 from ablate.score.settings import Scoring
-from ablate.types import Chunk, Document, Hit, Trace, Truth
+from ablate.types import Chunk, Context, Document, Hit, Trace, Truth
 
 Values = dict[str, float | None]
 
@@ -33,6 +34,20 @@ class Exposure:
     readable: int = 0
 
 
+def of_chunks(
+    truth: Truth,
+    ranking: Sequence[Chunk],
+    documents: Mapping[str, Document],
+    denied: Container[str],
+    scoring: Scoring,
+) -> Values:
+    """The `retrieval/` values of any ranking of chunks, best first."""
+    return {
+        **retrieval(truth, ranking, documents, denied, scoring),
+        **judged_at(truth, ranking, scoring.cutoffs),
+    }
+
+
 def of_ranking(
     truth: Truth,
     ranking: Sequence[Chunk],
@@ -42,8 +57,30 @@ def of_ranking(
 ) -> Values:
     """The `retrieval/` and `doc/` values of any ranking of chunks, best first."""
     return {
-        **retrieval(truth, ranking, documents, denied, scoring),
+        **of_chunks(truth, ranking, documents, denied, scoring),
         **doc(truth.documents, [chunk.document.id for chunk in ranking], scoring.cutoffs),
+    }
+
+
+def of_record(
+    truth: Truth,
+    ranking: Sequence[Chunk],
+    handed: Context,
+    documents: Mapping[str, Document],
+    denied: Container[str],
+    scoring: Scoring,
+    spent: Mapping[str, float],
+    reader: Reader,
+) -> Values:
+    """Every value of one query that its ranking and its context decide, which is what a run keeps of it.
+
+    `spent` counts what the query used beside the tokens of its context, by the names that `scoring.cost` prices.
+    """
+    return {
+        **of_ranking(truth, ranking, documents, denied, scoring),
+        **curve(truth, handed, ranking, documents, denied, scoring, reader),
+        **context(truth, handed, documents, denied, scoring),
+        "cost/query": cost({"context_tokens": handed.tokens, **spent}, scoring.cost),
     }
 
 
@@ -56,17 +93,11 @@ def of_trace(
     spent: Mapping[str, float],
     reader: Reader,
 ) -> Values:
-    """Every value of one query of a run; None is not applicable.
-
-    `spent` counts what the query used beside the tokens of its context, by the names that `scoring.cost` prices.
-    """
-    chunks, denied = [hit.chunk for hit in trace.ranked], exposure.denied
+    """Every value of one query of a run, as in `of_record`, and what its stages showed; None is not applicable."""
+    chunks = [hit.chunk for hit in trace.ranked]
     return {
-        **of_ranking(truth, chunks, documents, denied, scoring),
-        **curve(truth, trace.context, chunks, documents, denied, scoring, reader),
-        **context(truth, trace.context, documents, denied, scoring),
+        **of_record(truth, chunks, trace.context, documents, exposure.denied, scoring, spent, reader),
         **(_acl(trace, exposure) if exposure.checked else unchecked()),
-        "cost/query": cost({"context_tokens": trace.context.tokens, **spent}, scoring.cost),
     }
 
 

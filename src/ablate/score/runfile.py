@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping
-from ctypes import c_float
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from urllib.parse import unquote
+
+import numpy as np
 
 from ablate.dataset.lines import Entry, entries, lines
 from ablate.errors import DatasetError
+from ablate.score import trec
 from ablate.score.evidence import unique
 from ablate.types import Chunk, Dataset, Document
 
@@ -111,55 +111,20 @@ class Opened:
             return chunk, None
         if isinstance(entry.value["score"], bool) or not isinstance(entry.value["score"], int | float):
             entry.fault("score", repr(entry.value["score"]), "a number", "write it without quotes")
-        return chunk, number(entry.value["score"], entry.where)
+        return chunk, trec.number(entry.value["score"], entry.where)
 
     def trec(self, data: bytes) -> tuple[Rankings, dict[str, str]]:
-        """Score descending, ties by document id descending; the column of ranks is not read.
-
-        As trec_eval does, scores are compared in single precision: what it takes for a tie is one here too.
-        """
-        scored: dict[str, list[tuple[float, str]]] = {}
-        where: dict[str, str] = {}
-        for count, line in lines(self.name, data):
-            here = f"{self.name}:{count}"
-            # Only ASCII white space parts columns: a no-break space may belong to an id.
-            columns = re.split(r"[ \t\r\f\v]+", line.strip(" \t\r\f\v"))
-            if len(columns) != 6:
-                raise DatasetError(
-                    f"{here}: found {len(columns)} columns, expected 6 (query Q0 document rank score tag); "
-                    "percent-encode white space in ids and tag the run ablate-pct, or write JSONL"
-                )
-            names = [columns[0], columns[2]]
-            query, name = map(unquote, names) if columns[5] == "ablate-pct" else names
-            self.document(name, here)
-            scored.setdefault(query, []).append((c_float(number(columns[4], here)).value, name))
-            where.setdefault(query, here)
-        listed = {}
-        for query, hits in scored.items():
-            documents = [self.documents[name] for _, name in sorted(hits, reverse=True)]
-            listed[query] = [Chunk(document, 0, len(document.text)) for document in documents]
-        return listed, where
+        """As `ablate.score.trec.hits` ranks them: a hit is a whole document."""
+        ids = list(self.documents)
+        found = trec.hits(self.name, data, {name: place for place, name in enumerate(ids)})
+        used = np.unique(found.documents.values).tolist()
+        whole = {place: Chunk(self.documents[ids[place]], 0, len(self.documents[ids[place]].text)) for place in used}
+        chunks = [whole[place] for place in found.documents.values.tolist()]
+        cuts = pairwise(found.documents.bounds.tolist())
+        listed = {query: chunks[low:high] for query, (low, high) in zip(found.queries, cuts, strict=True)}
+        return listed, {query: f"{self.name}:{line}" for query, line in zip(found.queries, found.where, strict=True)}
 
     def document(self, name: str, where: str) -> Document:
         if name not in self.documents:
-            raise DatasetError(
-                f"{where}: found the document {name!r} that corpus.jsonl does not have, expected ids of the corpus; "
-                "check that the run belongs to it"
-            )
+            raise trec.unknown(name, where)
         return self.documents[name]
-
-
-def number(value: float | str, where: str) -> float:
-    """A score that can be ranked.
-
-    Raises:
-        DatasetError: it is no number, or not a finite one.
-
-    """
-    try:
-        found = float(value)
-    except (ValueError, OverflowError):
-        found = math.nan
-    if not math.isfinite(found):
-        raise DatasetError(f"{where}: found the score {value}, expected a finite number; leave out what has none")
-    return found
