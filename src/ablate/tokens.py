@@ -45,12 +45,17 @@ class Words:
     (Chinese, Japanese, Thai, Lao, Khmer, Burmese) is a token by itself, so that such texts have sizes too.
     """
 
-    @lru_cache(maxsize=2**13)  # the same chunks are found again and again
     def count(self, text: str) -> int:
-        return len(TOKEN.findall(text))
+        return words(text)
 
     def spans(self, text: str) -> npt.NDArray[np.int64]:
         return np.array([match.span() for match in TOKEN.finditer(text)], dtype=np.int64).reshape(-1, 2)
+
+
+@lru_cache(maxsize=2**13)  # the same chunks are found again and again
+def words(text: str) -> int:
+    """How many tokens of `Words` a text has."""
+    return len(TOKEN.findall(text))
 
 
 def terms(text: str, languages: Sequence[str] = ()) -> list[str]:
