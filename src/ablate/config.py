@@ -6,8 +6,10 @@ import copy
 import dataclasses
 import difflib
 import functools
+import importlib
 import inspect
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -23,6 +25,13 @@ Node = dict[str, Any]
 
 STAGES = tuple(field.name for field in fields(Line))
 """The component groups, in data-flow order: what a variant may change."""
+
+
+MODULES = "ABLATE_MODULES"
+"""The environment variable that names the user's own modules, comma separated, for configs that come as data."""
+
+LARGEST = 10_000
+"""Values that such a config may hold: aliases of YAML could otherwise stand for more than anybody can read."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +106,78 @@ def settings(node: Mapping[str, Any]) -> Settings:
             )
     built: Settings = instance(Settings, dict(node), "")
     return built
+
+
+def trusted(node: Any, where: str = "config") -> None:
+    """Let a config that comes as data, from a record or a server, make components and nothing else.
+
+    A `_target_` must name a dataclass that is defined in this package's module of its group, or in a module that
+    `ABLATE_MODULES` names; no other module is imported to find out. Nothing in it may ask to be resolved (`${...}`) or
+    be read from a package of others (`pkg://`).
+
+    Raises:
+        ConfigError: it would do something else, or it is too large; the message names the key.
+
+    """
+    for count, (place, value) in enumerate(walked(node, where)):
+        if count == LARGEST:
+            raise ConfigError(f"{where}: found more than {LARGEST} values, expected a config; check where it is from")
+        if place.endswith("._target_") and not makes(value, place.split(".")[1]):
+            raise ConfigError(
+                f"{place}: found {value!r:.200}, expected a dataclass of this package's module for that group or of a "
+                f"module that {MODULES} names; if it is yours and you trust it, set {MODULES}=its.module"
+            )
+        if isinstance(value, str):
+            plain(value, place)
+
+
+def plain(text: str, place: str) -> None:
+    """Refuse text that is more than itself.
+
+    Raises:
+        ConfigError: it asks to be resolved, or names data in a package of others, which would be imported.
+
+    """
+    if "${" in text:
+        raise ConfigError(
+            f"{place}: found {text!r:.200}, expected a value and nothing to be resolved; write what it should be"
+        )
+    package = text.removeprefix("pkg://").partition("/")[0]
+    if text.startswith("pkg://") and package != "ablate" and not granted(package, "data"):
+        raise ConfigError(
+            f"{place}: found {text!r:.200}, expected data of this package or of one that {MODULES} names; if you trust "
+            f"it, set {MODULES} to its name"
+        )
+
+
+def walked(node: Any, where: str) -> Iterator[tuple[str, Any]]:
+    """Every value within plain data, keys of mappings too, and the dotted path to it."""
+    waiting = [(where, node)]
+    while waiting:
+        place, value = waiting.pop()
+        yield place, value
+        items = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+        for key, inner in items:
+            yield place, key
+            waiting.append((f"{place}.{key}", inner))
+
+
+def makes(target: Any, group: str) -> bool:
+    """Whether a dotted path names a dataclass in a module that may make components of `group`."""
+    module, _, name = target.rpartition(".") if isinstance(target, str) else ("", "", "")
+    if not granted(module, group):
+        return False
+    try:
+        found = vars(importlib.import_module(module)).get(name)
+    except ImportError:
+        return False
+    return isinstance(found, type) and dataclasses.is_dataclass(found) and granted(found.__module__, group)
+
+
+def granted(module: str, group: str) -> bool:
+    """Whether a module is this package's for `group`, or one of the user's."""
+    named = [name.strip() for name in os.environ.get(MODULES, "").split(",")]
+    return any(f"{module}.".startswith(f"{name}.") for name in (f"ablate.{group}", *filter(None, named)))
 
 
 def canonical(node: Any) -> Any:

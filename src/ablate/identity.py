@@ -99,7 +99,12 @@ def targets(node: Any) -> Iterable[str]:
 
 def code() -> str:
     """One hash of this package's source and of the libraries that move a number."""
-    return digest({"package": package(), "libraries": {name: installed(name) for name in LIBRARIES}})
+    return digest({"package": package(), "libraries": libraries()})
+
+
+def libraries() -> dict[str, str | None]:
+    """The version of every library that moves a number; None for one that is not installed."""
+    return {name: installed(name) for name in LIBRARIES}
 
 
 def own(classes: Iterable[str]) -> str:
