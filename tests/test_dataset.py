@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ablate.dataset import Folder
-from ablate.dataset.manifest import contents, digests
+from ablate.dataset.manifest import hashed
 from ablate.dataset.truth import united
 from ablate.errors import ConfigError, DatasetError
 from ablate.types import Span, Unit
@@ -332,6 +332,8 @@ def test_an_empty_file_is_refused(tmp_path, name):
         (span(0, 7, quote="возврат"), 'found "возврат" where text[0:7] is "Возврат"'),
         (span(1, 8, quote="Возврат"), "the quote stands at [0:7]"),
         ({"doc_id": "правила", "quote": "обмен"}, 'found a string ("обмен"), expected a part'),
+        ({"doc_id": "правила", "quote": TEXT[:20].replace(" ", "\u00a0")}, "as it has other white space or another"),
+        (span(0, 20, quote=TEXT[:20].replace(" ", "\n")), "copy it again, as it has other white space or another"),
         ({"doc_id": "правила", "quote": "о"}, "at 1 and at 8 of the document"),
         ({"doc_id": "правила", "quote": ""}, "expected a part"),
         (span(28, 30), 'without any letter or digit (". ")'),
@@ -677,7 +679,7 @@ def test_evidence_is_about_the_subject_of_the_query(tmp_path, value, subject, ma
 def freeze(folder: Path, **changes: str) -> None:
     manifest = {
         "version": "1",
-        "files": digests(contents(folder)) | changes,
+        "files": hashed(folder) | changes,
         "counts": {},
         "created": "x",
         "parent": None,
@@ -695,9 +697,7 @@ def test_a_frozen_folder_is_read_and_a_changed_file_is_named(tmp_path):
 
 def test_the_manifest_holds_plain_sha256_of_the_bytes(tmp_path):
     folder = write(tmp_path)
-    assert (
-        digests(contents(folder))["corpus.jsonl"] == hashlib.sha256((folder / "corpus.jsonl").read_bytes()).hexdigest()
-    )
+    assert hashed(folder)["corpus.jsonl"] == hashlib.sha256((folder / "corpus.jsonl").read_bytes()).hexdigest()
 
 
 def test_files_that_left_or_joined_a_frozen_folder_are_named_together_with_what_changed(tmp_path):

@@ -247,7 +247,7 @@ def test_evidence_that_only_qrels_imply_is_confirmed_by_nobody(folder):
 def test_unresolved_evidence_is_refused_or_left_out(folder):
     unresolved(folder)
     message = refused(folder)
-    assert '1 query ("q-отпуск")' in message
+    assert 'ground_truth.jsonl:1: key "alternatives[0][0]": found evidence of 1 query ("q-отпуск")' in message
     assert "--exclude-unresolved" in message
     said = freeze(folder, "--exclude-unresolved")
     assert said.code == 0
@@ -307,7 +307,7 @@ def test_the_first_reason_of_a_query_is_told(folder):
 def test_one_query_must_be_left(folder):
     unresolved(folder)
     unresolved(folder, "q-remote")
-    refused(folder, "--exclude-unresolved")
+    assert "found no query but 2 that are excluded, expected at least one" in refused(folder, "--exclude-unresolved")
 
 
 def test_without_anything_unresolved_nothing_is_excluded(folder):

@@ -7,9 +7,10 @@ import pytest
 import yaml
 from cli import ablate, everything, put
 
-from ablate.dataset import Folder
+from ablate.dataset import Folder, starter, write
 from ablate.dataset.contract import contract
 from ablate.dataset.queries import WHY
+from ablate.errors import DatasetError
 
 ALL = ["GUIDE.md", "contract.yaml", "corpus.jsonl", "ground_truth.jsonl", "queries.jsonl"]
 LANGUAGES = pytest.mark.parametrize("language", ["en", "ru"])
@@ -127,5 +128,24 @@ def test_a_folder_that_is_a_file_is_a_sentence(tmp_path):
     for folder in (tmp_path / "file", tmp_path / "file" / "inner"):
         said = begin(folder)
         assert said.code == 2
-        assert "expected a folder to write to" in said.err
+        assert "expected a place to write to" in said.err
     assert everything(tmp_path) == ["file"]
+
+
+def test_what_cannot_be_written_whole_leaves_nothing_and_can_be_begun_again(tmp_path, monkeypatch):
+    put(tmp_path / "new", {"contract.yaml": "owners: [Анна]\n"})
+
+    def full(path, content):
+        if path.name == "queries.jsonl":
+            raise DatasetError(f"{path}: found No space left on device, expected a place to write to; check the folder")
+        write.replace(path, content)
+
+    monkeypatch.setattr(starter, "replace", full)
+    said = begin(tmp_path / "new")
+    assert (said.code, said.out) == (2, "")
+    assert "queries.jsonl: found No space left on device" in said.err
+    assert everything(tmp_path / "new") == ["contract.yaml"]
+    monkeypatch.undo()
+    assert begin(tmp_path / "new").code == 0
+    assert everything(tmp_path / "new") == ALL
+    assert (tmp_path / "new" / "contract.yaml").read_text(encoding="utf-8") == "owners: [Анна]\n"

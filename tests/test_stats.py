@@ -4,8 +4,12 @@ import json
 
 import pytest
 from cli import ablate, dataset, put
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ablate.dataset.stats import spread
+from ablate.dataset.documents import Readers
+from ablate.dataset.stats import askers, spread
+from ablate.types import Acl, Dataset, Document, Query, Truth, Unit
 
 DOCUMENTS = [
     {"_id": "отпуск", "text": "Отпуск: 28 дней.", "acl": {"allow": ["public"]}},
@@ -102,6 +106,42 @@ def test_each_asker_reads_documents_and_can_answer_queries(found):
         {"principals": ["user:anna"], "asked": 2, "documents": 3, "answerable": 3},
         {"principals": ["user:boss"], "asked": 1, "documents": 3, "answerable": 2},
     ]
+
+
+@given(st.data())
+def test_who_reads_and_can_answer_what_is_the_same_as_asked_one_by_one(data):
+    """Against every asker, document and query looked at by itself."""
+    names = st.frozensets(st.sampled_from(["public", "group:все", "user:anna", "user:oleg"]), max_size=3)
+    acls = data.draw(st.lists(st.none() | st.builds(Acl, names, names), min_size=1, max_size=6))
+    documents = tuple(Document(str(number), "текст", "", {}, acl) for number, acl in enumerate(acls))
+    facts = st.lists(st.sampled_from(documents).map(lambda found: Unit(found.id)), min_size=1, max_size=3).map(tuple)
+    alternatives = st.lists(st.lists(facts, min_size=1, max_size=3).map(tuple), min_size=1, max_size=3).map(tuple)
+    truths = [Truth(str(number), data.draw(alternatives)) for number in range(3)]
+    queries = tuple(Query(truth.query, "?", principals=data.draw(names)) for truth in truths)
+    groups, default = {"group:все": ("user:oleg",)}, data.draw(st.sampled_from(["nobody", "public"]))
+    whole = Dataset("d", "", documents, queries, {}, groups, default, {}, {}, {}, ())
+    readers, public = Readers(groups, default), not any(acls)
+    for asker in askers(whole, truths):
+        held = readers.names(frozenset(asker.principals))
+        read = {document.id for document in documents if public or readers.may(held, document.acl)}
+        able = [
+            any(all(any(unit.document in read for unit in fact) for fact in group) for group in truth.alternatives)
+            for truth in truths
+        ]
+        assert (asker.documents, asker.answerable) == (len(read), sum(able))
+
+
+def test_many_who_ask_are_not_each_compared_with_all_there_is(monkeypatch):
+    """Two thousand people with a document and a question each."""
+    people, asked = range(2000), []
+    documents = tuple(Document(f"d{n}", "", "", {}, Acl(frozenset({f"user:{n}"}), frozenset())) for n in people)
+    queries = tuple(Query(f"q{n}", "?", principals=frozenset({f"user:{n}"})) for n in people)
+    truths = [Truth(f"q{n}", (((Unit(f"d{n}"),),),)) for n in people]
+    may = Readers.may
+    monkeypatch.setattr(Readers, "may", lambda *args: asked.append(args) or may(*args))
+    found = askers(Dataset("d", "", documents, queries, {}, {}, "nobody", {}, {}, {}, ()), truths)
+    assert {(asker.asked, asker.documents, asker.answerable) for asker in found} == {(1, 1, 1)}
+    assert len(asked) == 2000
 
 
 def test_names_in_acls_are_counted(found):

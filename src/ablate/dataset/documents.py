@@ -30,17 +30,6 @@ def document(entry: Entry, title: bool, problems: Problems) -> Document:
     )
 
 
-def unique(entry: Entry, seen: dict[str, str]) -> None:
-    """Refuse an id that an earlier line of the file has, and remember this one."""
-    key = entry.name("_id")
-    if key in seen:
-        raise DatasetError(
-            f'{entry.where}: key "_id": found "{key}" a second time (first in {seen[key]}), expected ids that differ; '
-            "remove one of the lines or give it an id of its own"
-        )
-    seen[key] = entry.where
-
-
 def acl(entry: Entry, problems: Problems) -> Acl | None:
     if not entry.has("acl"):
         return None

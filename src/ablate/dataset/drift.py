@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,16 +14,16 @@ from ablate.dataset import manifest
 from ablate.dataset.anchor import alone, anchored
 from ablate.dataset.form import Text
 from ablate.dataset.likeness import closest
-from ablate.dataset.lines import Entry, entries
+from ablate.dataset.lines import Entry
 from ablate.dataset.truth import located
+from ablate.dataset.written import CORPUS, TRUTH, UnitPath, documents, rows, units
 from ablate.errors import DatasetError
 from ablate.types import Span
 
 UNCHANGED, MOVED, CHANGED, GONE, DOCUMENT_GONE = "unchanged", "moved", "changed", "gone", "document gone"
 STATES = (UNCHANGED, MOVED, CHANGED, GONE, DOCUMENT_GONE)
 CERTAIN = (UNCHANGED, MOVED)
-TRUTH = "ground_truth.jsonl"
-CORPUS = "corpus.jsonl"
+_WORD = re.compile(r"\w+")
 BETWEEN = " … "
 """What parts the texts of several spans where they are written as one quote."""
 
@@ -61,7 +62,7 @@ class Unit:
     """
 
     query: str
-    path: tuple[str | int, ...]
+    path: UnitPath
     document: str
     now: str | None
     passages: tuple[Passage, ...]
@@ -135,30 +136,6 @@ def drift(old: Path, new: Path) -> Drift:
     return Drift(old, new, tuple(elsewhere(found, new)), changes(before, after))
 
 
-def rows(folder: Path) -> Iterator[Entry]:
-    """The lines of a folder's ground truth."""
-    with (folder / TRUTH).open("rb") as file:
-        yield from entries(str(folder / TRUTH), file)
-
-
-def units(lines: Iterable[Entry]) -> Iterator[tuple[str, tuple[str | int, ...], Entry]]:
-    """Query, path and object of every unit in the order of the file."""
-    seen: set[str] = set()
-    for line in lines:
-        query = line.name("query_id")
-        if query in seen:
-            line.fault("query_id", f'"{query}" a second time', "one line a query", "join the two lines")
-        seen.add(query)
-        for number, group in enumerate(line.items("alternatives")):
-            if not isinstance(group, list):
-                line.fault(f"alternatives[{number}]", "no list", "a list of units", "write it in square brackets")
-            for place, value in enumerate(group):
-                path: tuple[str | int, ...] = ("alternatives", number, place)
-                yield query, path, line.inner(f"alternatives[{number}][{place}]", value)
-        for number, value in enumerate(line.items("relevant")):
-            yield query, ("relevant", number), line.inner(f"relevant[{number}]", value)
-
-
 def corpus(folder: Path, wanted: Collection[str]) -> Corpus:
     digests: dict[str, bytes] = {}
     texts: dict[str, Text] = {}
@@ -167,23 +144,6 @@ def corpus(folder: Path, wanted: Collection[str]) -> Corpus:
         if key in wanted:
             texts[key] = Text(text)
     return Corpus(digests, texts)
-
-
-def documents(folder: Path) -> Iterator[tuple[str, str]]:
-    """Id and text of every document, one after another, so that a corpus need not fit into memory.
-
-    Raises:
-        DatasetError: a line is not UTF-8 or no JSON object, lacks id or text, or has an id given before.
-
-    """
-    seen: set[str] = set()
-    with (folder / CORPUS).open("rb") as file:
-        for entry in entries(str(folder / CORPUS), file):
-            key = entry.name("_id")
-            if key in seen:
-                entry.fault("_id", f'"{key}" a second time', "ids that differ", "remove one of the lines")
-            seen.add(key)
-            yield key, entry.string("text")
 
 
 def renamed(before: Corpus, after: Corpus) -> dict[str, str]:
@@ -229,7 +189,7 @@ class Reader:
             found.setdefault(digest, []).append(key)
         return found
 
-    def unit(self, query: str, path: tuple[str | int, ...], entry: Entry) -> Unit:
+    def unit(self, query: str, path: UnitPath, entry: Entry) -> Unit:
         key = entry.name("doc_id")
         now = self.renamed.get(key, key if key in self.after.digests else None)
         spans = self.spans(query, entry)
@@ -355,18 +315,38 @@ def doubted(passage: Passage, now: str | None, joined: Collection[tuple[str, tup
 def elsewhere(found: Sequence[Unit], new: Path) -> Iterator[Unit]:
     """The units; those of which nothing is left in their document say which other documents hold the same text."""
     lost = {
-        tuple(passage.text for passage in unit.passages)
+        texts_of(unit): list[str]()
         for unit in found
         if any(passage.text for passage in unit.passages) and unit.state in (GONE, DOCUMENT_GONE)
     }
-    holders: dict[tuple[str, ...], list[str]] = {texts: [] for texts in lost}
+    signs = signposts(lost)
     for key, text in documents(new) if lost else ():
-        for texts, names in holders.items():
-            if all(each in text for each in texts):
-                names.append(key)
+        for word in signs.keys() & {"", *_WORD.findall(text)}:
+            for texts in signs[word]:
+                if all(each in text for each in texts):
+                    lost[texts].append(key)
     for unit in found:
-        names = holders.get(tuple(passage.text for passage in unit.passages), [])
-        yield replace(unit, remark=standing(names)) if unit.state in (GONE, DOCUMENT_GONE) and names else unit
+        names = lost.get(texts_of(unit), []) if unit.state in (GONE, DOCUMENT_GONE) else []
+        yield replace(unit, remark=standing(names)) if names else unit
+
+
+def texts_of(unit: Unit) -> tuple[str, ...]:
+    return tuple(passage.text for passage in unit.passages)
+
+
+def signposts(sought: Collection[tuple[str, ...]]) -> Mapping[str, Sequence[tuple[str, ...]]]:
+    """What is sought by the one of its words that is rarest in all of it; by "" where it has no whole word.
+
+    Only a text with that word need be searched, so that many texts are not compared with many. The first and last word
+    of a passage may be a part of one.
+    """
+    words = {texts: {word for text in texts for word in _WORD.findall(text)[1:-1]} for texts in sought}
+    often = Counter(word for found in words.values() for word in found)
+    posts: dict[str, list[tuple[str, ...]]] = {}
+    for texts, found in words.items():
+        rarest = min(found, key=lambda word: (often[word], -len(word), word), default="")
+        posts.setdefault(rarest, []).append(texts)
+    return posts
 
 
 def standing(names: Sequence[str]) -> str:

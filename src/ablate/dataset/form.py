@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from unicodedata import combining, normalize
@@ -16,7 +17,8 @@ _INVISIBLE = "\u00ad\u200b\u2060\ufeff"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Signs in Unicode's canonical decomposition; of white space only one blank between two words is left.
+    """Signs in Unicode's canonical decomposition; of white space only one blank between two words is left, and before
+    a digit that would else belong to the number or the minus sign before it.
 
     `offsets` has, for every sign, the offset of the character of the original text that it comes from, and then the
     length of that text. `10 000` and `10000` differ, as do other letters, digits and punctuation.
@@ -57,7 +59,7 @@ class Text:
 def form(text: str) -> Form:
     """The form of a text: equal for two texts that differ in white space and in Unicode normalisation alone."""
     signs: list[str] = []
-    offsets: list[int] = []
+    offsets = array("L")
     blank = -1
     for offset, character in enumerate(text):
         if character.isspace():
@@ -65,7 +67,7 @@ def form(text: str) -> Form:
             continue
         if character in _INVISIBLE:
             continue
-        if blank >= 0 and signs and wordlike(signs[-1]) and wordlike(character):
+        if blank >= 0 and signs and parted(signs, character):
             signs.append(" ")
             offsets.append(blank)
         blank = -1
@@ -73,7 +75,8 @@ def form(text: str) -> Form:
             signs.append(sign)
             offsets.append(offset)
     ordered(signs)
-    return Form("".join(signs), [*offsets, len(text)])
+    offsets.append(len(text))
+    return Form("".join(signs), offsets)
 
 
 def ordered(signs: list[str]) -> None:
@@ -88,6 +91,21 @@ def ordered(signs: list[str]) -> None:
         start = max(end, start + 1)
 
 
+def parted(signs: Sequence[str], character: str) -> bool:
+    """Whether white space between these says something: between two words, and where `1. 5` or `- 5` is no number."""
+    if wordlike(signs[-1]):
+        return wordlike(character)
+    return character.isdigit() and (signs[-1] in "-\u2212" or (signs[-1] in ".,:" and "".join(signs[-2:-1]).isdigit()))
+
+
 def wordlike(sign: str) -> bool:
     """Whether a sign belongs to a word or a number: a letter, a digit, or a mark on one."""
     return sign.isalnum() or bool(combining(sign))
+
+
+def starts(part: str, whole: str) -> Iterator[int]:
+    """Where the part begins in the whole; places may overlap."""
+    start = whole.find(part) if part else -1
+    while start >= 0:
+        yield start
+        start = whole.find(part, start + 1)

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ablate.dataset import Folder, manifest, path, write
-from ablate.dataset.drift import CORPUS, TRUTH, documents, rows, units
 from ablate.dataset.lines import Entry, quoted
 from ablate.dataset.manifest import NAME, Manifest
+from ablate.dataset.written import CORPUS, TRUTH, documents, rows, units
 from ablate.errors import DatasetError, NotReviewed
 from ablate.types import Dataset
 
@@ -58,15 +58,17 @@ class Freezing:
         version = self.version or following(parent)
         named(version, parent)
         before = manifest.hashed(folder)
-        excluded: dict[str, str] = {}
+        found: dict[str, tuple[Entry, str]] = {}
         with suppress(DatasetError):  # reading tells all that is wrong, not only the first thing
-            excluded = unresolved(folder)
-        if excluded and not self.exclude_unresolved:
+            found = unresolved(folder)
+        if found and not self.exclude_unresolved:
+            unit, reason = next(iter(found.values()))
             raise DatasetError(
-                f"{TRUTH}: found evidence of {listed(excluded)} that does not fit the documents (first: "
-                f"{next(iter(excluded.values()))}), expected evidence that fits; correct it, or leave these queries "
-                "out with --exclude-unresolved"
+                f'{TRUTH}:{unit.where.rpartition(":")[2]}: key "{unit.path.removesuffix(".")}": found evidence of '
+                f"{listed(found)} that does not fit the documents (first: {reason}), expected evidence that fits; "
+                "correct it, or leave these queries out with --exclude-unresolved"
             )
+        excluded = {query: reason for query, (_, reason) in found.items()}
         dataset = source.read(excluded)
         self.review(dataset)
         if manifest.hashed(folder) != before:
@@ -132,8 +134,8 @@ def named(version: str, parent: str | None) -> None:
         )
 
 
-def unresolved(folder: Path) -> dict[str, str]:
-    """Queries with evidence that does not fit the documents, and the reason: of each, the first piece's.
+def unresolved(folder: Path) -> dict[str, tuple[Entry, str]]:
+    """Queries with evidence that does not fit the documents: of each, the first such unit and the reason.
 
     A unit that is marked "unresolved" gives its own words; of others it is said what does not fit. What is wrong in
     other ways is left to the reading of the dataset.
@@ -143,11 +145,11 @@ def unresolved(folder: Path) -> dict[str, str]:
     written = list(units(rows(folder)))
     wanted = {str(entry.value.get("doc_id")) for _, _, entry in written}
     texts = {key: text for key, text in documents(folder) if key in wanted}
-    found: dict[str, str] = {}
+    found: dict[str, tuple[Entry, str]] = {}
     for query, _, entry in written:
         reason = misfit(entry, texts)
         if reason and query not in found:
-            found[query] = reason
+            found[query] = entry, reason
     return found
 
 

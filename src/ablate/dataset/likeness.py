@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from itertools import islice
 
-from ablate.dataset.anchor import starts
+from ablate.dataset.form import starts
 from ablate.types import Span
 
 LIKE = 0.5

@@ -100,13 +100,8 @@ def unread(error: OSError) -> DatasetError:
     return DatasetError(f"{error.filename}: found {error.strerror}, expected a file to read; check it")
 
 
-def digests(files: Mapping[str, bytes]) -> dict[str, str]:
-    """SHA-256 of each file in hexadecimal: what `freeze` writes under `files` of the manifest."""
-    return {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-
-
 def hashed(folder: Path) -> dict[str, str]:
-    """`digests` of a folder, whose files need not fit into memory.
+    """SHA-256 of each file in hexadecimal, as `freeze` writes it; the files need not fit into memory.
 
     Raises:
         DatasetError: a file that cannot be read.

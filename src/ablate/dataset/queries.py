@@ -41,8 +41,13 @@ def queries(entries: Iterable[Entry], known: Known, problems: Problems) -> Rows:
             known.missed(meant)
             found.pop(asked.id, None)  # of an id that stands twice, no one knows which query is meant
     if not found and len(problems) == begun:
+        told, advice = (
+            ("no query", "fill the file")
+            if not known.skipped
+            else (f"no query but {known.skipped} that are excluded", "correct the evidence of some, or add queries")
+        )
         with problems:
-            raise DatasetError([problem(known.file, None, "no query", "at least one", "fill the file")])
+            raise DatasetError([problem(known.file, None, told, "at least one", advice)])
     return found
 
 

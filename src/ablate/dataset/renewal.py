@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ablate.dataset import manifest, write
-from ablate.dataset.drift import BETWEEN, CERTAIN, CORPUS, TRUTH, Drift, Unit, documents
+from ablate.dataset.drift import BETWEEN, CERTAIN, Drift, Unit
 from ablate.dataset.lines import lines, parsed
 from ablate.dataset.qrels import columns
+from ablate.dataset.written import CORPUS, TRUTH, documents
 from ablate.errors import DatasetError
 
 SHORT = 120

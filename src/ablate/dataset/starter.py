@@ -6,10 +6,12 @@ from importlib.resources import files
 from pathlib import Path
 
 from ablate.dataset import manifest
+from ablate.dataset.write import replace
 from ablate.errors import DatasetError
 
 LANGUAGES = ("en", "ru")
 TEMPLATES = ("contract.yaml", "GUIDE.md")
+WRITTEN = "written"
 EXAMPLES = ("corpus.jsonl", "queries.jsonl", "ground_truth.jsonl")
 
 
@@ -30,18 +32,17 @@ def start(folder: Path, language: str) -> dict[str, str]:
     own = [name for name in EXAMPLES if (folder / name).exists()] + ["qrels"] * (folder / "qrels").exists()
     said: dict[str, str] = {}
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         for name in (*TEMPLATES, *EXAMPLES):
             if (folder / name).exists():
                 said[name] = "kept as it is"
             elif name in EXAMPLES and own:
                 said[name] = f"not written, as the example would not fit the {own[0]} that is there"
             else:
-                with (folder / name).open("xb") as file:
-                    file.write((source / name).read_bytes())
-                said[name] = "written"
-    except OSError as error:
-        raise DatasetError(
-            f"{error.filename or folder}: found {error.strerror}, expected a folder to write to; name another one"
-        ) from error
+                replace(folder / name, (source / name).read_bytes())
+                said[name] = WRITTEN
+    except DatasetError:  # a part of the example would be taken for somebody's own, when it is begun again
+        for name in said:
+            if said[name] == WRITTEN:
+                (folder / name).unlink(missing_ok=True)
+        raise
     return said

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from ablate.dataset.documents import Readers
 from ablate.score.summary import PER_VALUE
 from ablate.tokens import script
-from ablate.types import Acl, Alternative, Dataset, Query, Truth, Unit
+from ablate.types import Acl, Dataset, Query, Truth, Unit
+
+Need = frozenset[frozenset[frozenset[Acl | None]]]
+"""The ACLs of a query's evidence: of its alternatives, of their facts, of the sources of each."""
 
 
 @dataclass(frozen=True)
@@ -168,20 +171,41 @@ def askers(dataset: Dataset, truths: Sequence[Truth]) -> tuple[Asker, ...]:
     acls = {document.id: document.acl for document in dataset.documents}
     alike: Counter[Acl | None] = Counter(acls.values())
     public = alike.total() == alike[None]
+    naming: dict[str, list[Acl]] = {}
+    for acl in alike:
+        if acl is not None:
+            for name in acl.allow:
+                naming.setdefault(name, []).append(acl)
+    needs = Counter(needed(truth, acls) for truth in truths)
+    holding: dict[Acl | None, set[Need]] = {}
+    for need in needs:
+        for acl in {acl for alternative in need for fact in alternative for acl in fact}:
+            holding.setdefault(acl, set()).add(need)
     asked = Counter(query.principals for query in dataset.queries)
     found = []
     for principals, number in sorted(asked.items(), key=lambda pair: (-pair[1], sorted(pair[0]))):
         held = readers.names(principals)
-        open_ = {acl for acl in alike if public or readers.may(held, acl)}
-        able = sum(any(supported(alternative, acls, open_) for alternative in truth.alternatives) for truth in truths)
+        # Only what names somebody, as there may be as many of them as documents.
+        open_: set[Acl | None] = {acl for name in held for acl in naming.get(name, ()) if readers.may(held, acl)}
+        if None in alike and (public or readers.may(held, None)):
+            open_.add(None)
+        able = {need for acl in open_ for need in holding.get(acl, ()) if supported(need, open_)}
         reads = sum(alike[acl] for acl in open_)
-        found.append(Asker(tuple(sorted(principals)), number, reads, able))
+        found.append(Asker(tuple(sorted(principals)), number, reads, sum(needs[need] for need in able)))
     return tuple(found)
 
 
-def supported(alternative: Alternative, acls: Mapping[str, Acl | None], readable: set[Acl | None]) -> bool:
-    """Whether every fact has a source with one of the readable ACLs."""
-    return all(any(acls[unit.document] in readable for unit in fact) for fact in alternative)
+def needed(truth: Truth, acls: Mapping[str, Acl | None]) -> Need:
+    """Of each alternative, the ACLs of every fact's sources."""
+    return frozenset(
+        frozenset(frozenset(acls[unit.document] for unit in fact) for fact in alternative)
+        for alternative in truth.alternatives
+    )
+
+
+def supported(need: Need, readable: set[Acl | None]) -> bool:
+    """Whether every fact of some alternative has a source with one of the readable ACLs."""
+    return any(all(not fact.isdisjoint(readable) for fact in alternative) for alternative in need)
 
 
 def groups(dataset: Dataset) -> tuple[Group, ...]:

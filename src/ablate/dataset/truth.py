@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
+from unicodedata import normalize
 
 from ablate.dataset import reviewed
 from ablate.dataset.corpus import Corpus
@@ -243,7 +244,8 @@ def cited(entry: Entry, text: str) -> Span:
     quote = entry.string("quote")
     start = text.find(quote)
     if start < 0 or not quote:
-        entry.fault("quote", described(quote), "a part of the document's text", "copy it from there, or give offsets")
+        advice = f"copy it from there{disguise(quote, text)}, or give offsets"
+        entry.fault("quote", described(quote), "a part of the document's text", advice)
     second = text.find(quote, start + 1)
     if second >= 0:
         entry.fault(
@@ -261,13 +263,24 @@ def differs(entry: Entry, span: Span, text: str) -> None:
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(quote, found, strict=False)))
     cut = max(0, same - 20)
     other = text.find(quote)
-    advice = f"the quote stands at [{other}:{other + len(quote)}]" if other >= 0 and quote else "copy it again"
+    stands = f"the quote stands at [{other}:{other + len(quote)}]"
+    advice = stands if other >= 0 and quote else f"copy it again{disguise(quote, text)}"
     entry.fault(
         "quote",
         f"{quoted(quote[cut:])} where text[{span.start}:{span.end}] is {quoted(found[cut:])}",
         "the same characters",
         f"correct the offsets or the quote ({advice})",
     )
+
+
+def disguise(quote: str, text: str) -> str:
+    """Says where a text looks as if it held a quote, which differs in what cannot be seen."""
+    same = plain(quote) and plain(quote) in plain(text)
+    return ", as it has other white space or another Unicode form there" if same else ""
+
+
+def plain(text: str) -> str:
+    return " ".join(normalize("NFC", text).split())
 
 
 def united(spans: Sequence[Span]) -> tuple[Span, ...]:

@@ -38,4 +38,5 @@ def main(args: argparse.Namespace) -> int:
         print(f'left out: query "{query}": {reason}')
     for warning in frozen.warnings:
         print(f"warning: {warning}")
+    print(f"next: `{options.command(args, args.folder)}` runs a search on it")
     return 0

@@ -32,6 +32,8 @@ def main(args: argparse.Namespace) -> int:
     except DatasetError as error:  # there is no folder to look into
         found = Checked(error.problems, (), None, None)
     print(json.dumps(data(found), ensure_ascii=False, indent=1) if args.json else "\n".join(said(found, args.dir)))
+    if found.dataset and not found.frozen and not args.json:
+        print(f"next: `{options.command(args, args.dir)}` runs a search on it, `dataset freeze` keeps a version")
     if found.problems:
         many = counted(len(found.problems), "problem")
         more = "" if args.json or len(found.problems) <= LISTED else "; --json lists all of them"
