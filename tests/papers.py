@@ -24,7 +24,8 @@ INNER = f"""<Relationships xmlns="{PACKAGE}/relationships">
 STYLES = f"""<w:styles xmlns:w="{WORD}">
 <w:style w:type="paragraph" w:styleId="a1"><w:name w:val="Title"/></w:style>
 <w:style w:type="paragraph" w:styleId="1"><w:name w:val="heading 1"/></w:style>
-<w:style w:type="paragraph" w:styleId="2"><w:name w:val="heading 2"/></w:style></w:styles>"""
+<w:style w:type="paragraph" w:styleId="2"><w:name w:val="heading 2"/></w:style>
+<w:style w:type="paragraph" w:styleId="3"><w:name w:val="Source Code"/></w:style></w:styles>"""
 LEVELS = "".join(
     f'<w:abstractNum w:abstractNumId="{number}">'
     + "".join(f'<w:lvl w:ilvl="{level}"><w:numFmt w:val="{format}"/></w:lvl>' for level in (0, 1))

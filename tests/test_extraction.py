@@ -46,6 +46,12 @@ def test_a_named_encoding_leaves_files_in_utf_8_alone():
     assert (found.text, found.encoding) == (TEXT, "utf-8")
 
 
+@pytest.mark.parametrize("name", ["punycode", "idna", "undefined", "mbcs", "rot13"])
+def test_a_page_that_declares_a_strange_encoding_is_refused_and_stops_nothing(name):
+    with pytest.raises(Unreadable):
+        read(".html", f"<meta charset={name}><p>{'слово' * 20}".encode())
+
+
 def test_text_of_two_bytes_a_letter_without_a_mark_is_refused_unless_it_is_named():
     data = "слово и слово".encode("utf-16-le")
     with pytest.raises(Unreadable, match="found a NUL at character"):
@@ -94,6 +100,14 @@ def test_front_matter_is_taken_out_and_its_values_are_plain():
         ("Просто черта\n---\n", "begin the file with an empty line if it has none"),
         ("a: !!python/object:os.system x\n---\n", "could not determine a constructor"),
         ("a: " + "[" * 5000 + "\n---\n", "expected YAML"),
+        ("acl:\n---\n", "found nothing as acl"),
+        ("acl: ~\n---\n", "found nothing as acl"),
+        ("ACL: {allow: [кадры]}\n---\n", 'found the key "ACL"'),
+        ("allow: [кадры]\n---\n", 'found the key "allow"'),
+        ("Deny: [кадры]\n---\n", 'found the key "Deny"'),
+        ("metadata: {acl: {allow: [кадры]}}\n---\n", 'found the key "acl", expected acl: {allow: [names], deny: '),
+        ("<<: {acl: {allow: [кадры]}}\n---\n", 'found the key "acl"'),
+        ("a: [{Acl: x}]\n---\n", 'found the key "Acl"'),
     ],
 )
 def test_front_matter_that_cannot_be_trusted_is_never_passed_over(front, said):
@@ -217,6 +231,20 @@ def test_no_word_of_a_page_is_lost_whatever_its_tags(pieces):
 @given(st.text("<>!/&-[]=\"' aptdril\n", max_size=60))
 def test_any_text_can_be_read_as_a_page(page):
     converted(page)
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<p>раз<![if !supportLists]>два<![endif]>", "раздва\n"),
+        ("<p>раз" + "<![" * 20_000, "раз\n"),
+        ("<p>раз<<!x>![if y]>", "раз<![if y]>\n"),
+        ("<h2>Глава<a>¶</a></h2>", "## Глава\n"),
+        ('<div role="navigation">меню</div><p>раз', "раз\n"),
+    ],
+)
+def test_marks_that_are_no_words_are_passed_over(page, text):
+    assert converted(page)[0] == text
 
 
 def test_a_page_of_very_deep_tags_is_read():
@@ -353,6 +381,22 @@ def test_what_a_page_only_refers_to_is_read():
 
 
 @pytest.mark.usefixtures("paper")
+def test_words_that_stand_sideways_are_told():
+    def sideways(canvas):
+        canvas.rotate(90)
+        line("на полях страницы", 800, x=100)(canvas)
+
+    said = "pages with words that stand sideways, of which every letter is a line: 2"
+    assert read(".pdf", pdf([line("Слово.", 60)], [sideways])).remarks == (said,)
+    assert read(".pdf", pdf([line("Слово.", 60)])).remarks == ()
+
+
+def test_lines_of_code_stay_together_where_word_has_a_style_for_them():
+    page = docx(paragraph("Код:"), paragraph("for x in y:", "3"), paragraph("pass", "3"))
+    assert read(".docx", page).text == "Код:\n\n```\nfor x in y:\npass\n```\n"
+
+
+@pytest.mark.usefixtures("paper")
 def test_a_bullet_drawn_by_itself_stands_before_its_item():
     page = [line("Список:", 60), line("•", 75, size=8), line("первый пункт", 90)]
     assert read(".pdf", pdf(page)).text == "Список:\n- первый пункт\n"
@@ -412,7 +456,7 @@ def test_headings_and_tables_are_those_that_the_chunker_finds():
 def test_parts_are_sections_and_cover_the_text():
     text = "вступление\n\n# А\n\nодин\n\n## Б\n\nдва\n"
     found = read(".md", text.encode())
-    sections = parts(found, headings(text))
+    sections = parts(found)
     assert [part.place for part in sections] == ["beginning", "section 1: А", "section 2: Б"]
     assert "".join(text[part.start : part.end] for part in sections) == text
-    assert [part.place for part in parts(read(".txt", b"x"), [])] == ["whole text"]
+    assert [part.place for part in parts(read(".txt", b"x"))] == ["whole text"]

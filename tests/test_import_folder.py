@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import sys
 import unicodedata
 from pathlib import Path
 
@@ -239,6 +240,11 @@ def test_a_sidecar_gives_titles_access_and_metadata(source):
         ("path,x,x\na.md,u,v\n", 'metadata.csv: found the column "x" twice'),
         ("path,,x\na.md,u,v\n", "metadata.csv: found a column without a name"),
         ("path,source_type\na.md,u\n", 'metadata.csv: found the column "source_type", which the import fills itself'),
+        ("path,x,allow\na.md,u\n", "metadata.csv:2: found 2 cells, expected 3 as in the header; leave a cell empty"),
+        ("path,Allow\na.md,u\n", 'metadata.csv: found the column "Allow", expected allow and deny'),
+        ("path,acl\na.md,u\n", 'metadata.csv: found the column "acl", expected allow and deny'),
+        ('path;"allow,deny"\na.md;u\n', 'metadata.csv: found the column "allow,deny", expected allow and deny'),
+        ('path,deny\na.md,"u, v"\n', 'metadata.csv:2: found "u, v" as deny, expected names with ; between them'),
         ('path,x\na.md,"u\n', "metadata.csv:2: found unexpected end of data, expected CSV"),
         ("path,x\na.md,привет\n".encode("cp1251"), "metadata.csv: found the byte 0xef"),
     ],
@@ -251,8 +257,15 @@ def test_a_sidecar_that_cannot_be_trusted_stops_the_import(source, table, said):
     assert not Path("out").exists()
 
 
+def test_a_sidecar_with_another_separator_may_hold_commas_and_quotes(source):
+    put(source, a_md="слово", metadata_csv='path;note;allow\na.md;так, "эдак" и так;u\n')
+    assert imported().code == 0
+    assert corpus()[0]["metadata"]["note"] == 'так, "эдак" и так'
+    assert corpus()[0]["acl"] == {"allow": ["u"], "deny": []}
+
+
 def test_wrong_flags_are_refused_before_anything_is_read(source):
-    for flag, value in (("--encoding", '"cp12510"'), ("--sample", "-1")):
+    for flag, value in (("--encoding", '"cp12510"'), ("--sample", "-1"), ("--seconds", "0")):
         said = imported(flag, value.strip('"'))
         assert (said.code, said.err.partition(",")[0]) == (2, f"ablate: {flag}: found {value}")
 
@@ -290,6 +303,31 @@ def test_a_file_about_which_wrong_things_are_said_fails_and_the_others_do_not(so
     assert said in report()["a.md"]["reason"]
 
 
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [
+        ("a.md", "\n---\nacl: {allow: [a]}\n---\n"),
+        ("a.md", " ---\nacl: {allow: [a]}\n---\n"),
+        ("a.md", "\ufeff\ufeff---\nacl: {allow: [a]}\n---\n"),
+        ("a.md", "---\u00a0\nacl: {allow: [a]}\n---\n"),
+        ("a.md", '+++\n[acl]\nallow = ["a"]\n+++\n'),
+        ("a.md", '{"title": "x", "acl": {"allow": ["a"]}}\n'),
+        ("a.md", "<!--\nacl: {allow: [a]}\n-->\n"),
+        ("a.txt", "---\ntitle: x\nacl: {allow: [a]}\n---\n"),
+        ("a.html", "---\nacl: {allow: [a]}\n---\n<p>"),
+    ],
+)
+def test_an_acl_that_is_not_read_never_makes_a_document_public(source, name, head):
+    write(source, name, f"{head}тайна")
+    write(source, "b.md", "слово\n\n---\nacl: в тексте")
+    assert imported().code == 1
+    assert [row["_id"] for row in corpus()] == ["b.md"]
+    assert "found front matter with an ACL in a place or form in which it is not read" in report()[name]["reason"]
+    put(source, metadata_csv=f"path,allow\n{name},a\n")
+    assert ablate("dataset", "import", "folder", "source", "two").code == 0
+    assert {row["_id"]: row.get("acl") for row in corpus("two")} == {name: {"allow": ["a"], "deny": []}, "b.md": None}
+
+
 def test_what_front_matter_and_sidecar_say_alike_is_no_contradiction(source):
     put(source, a_md="---\nacl: {allow: [b, a]}\nyear: 2024\n---\nслово")
     put(source, metadata_csv="path,allow,year\na.md,a;b,2024\n")
@@ -309,6 +347,86 @@ def test_names_are_the_same_on_every_system(source):
     assert "found another file of this name, in other Unicode" in found.out
 
 
+def test_a_file_that_never_ends_fails_and_the_others_are_read(source):
+    put(source, a_md="слово", b_html="<!--" * 100_000, c_md="слово")
+    assert imported("--seconds", "1").code == 1
+    assert [row["_id"] for row in corpus()] == ["a.md", "c.md"]
+    assert report()["b.html"]["reason"].startswith("found no end of it in 1 seconds, expected a file that can be read")
+
+
+def test_a_file_that_fills_the_memory_fails_and_the_others_are_read(source, monkeypatch):
+    write(source.parent, "greedy/pdfplumber.py", "found = bytearray(2**33)")
+    write(source.parent, "greedy/mammoth.py", "import os\nos._exit(1)")
+    monkeypatch.setenv("PYTHONPATH", str(source.parent / "greedy"))
+    put(source, a_pdf=b"%PDF-1.4", b_docx=b"PK", c_md="слово")
+    assert imported().code == 1
+    assert [row["_id"] for row in corpus()] == ["c.md"]
+    assert report()["b.docx"]["reason"].startswith("found a file that ends the program which reads it")
+    if sys.platform == "linux":
+        assert "bytes of memory that it takes to read" in report()["a.pdf"]["reason"]
+
+
+def test_links_that_lead_back_to_themselves_are_told(source):
+    put(source, a_md="слово")
+    (source / "loop").symlink_to("loop")
+    (source / "self.md").symlink_to("self.md")
+    write(source, "metadata.csv", "path,x\na.md,1\n")
+    assert imported().code == 0
+    reason = "a link that leads back to itself; remove it"
+    assert [(report()[name]["status"], report()[name]["reason"]) for name in ("loop", "self.md")] == [
+        ("link", reason)
+    ] * 2
+
+
+def test_no_cell_of_the_report_is_a_formula(source):
+    write(source, "=1+1.md", "слово")
+    write(source, "@x.md", b"\xff")
+    assert imported().code == 1
+    assert sorted(report()) == ["'=1+1.md", "'@x.md"]
+
+
+def test_a_name_that_breaks_lines_or_cells_fails(source):
+    put(source, a_md="слово")
+    write(source, "b\nc.md", "слово")
+    write(source, "d\te/f.md", "слово")
+    said = imported()
+    assert said.code == 1
+    assert "b c.md: failed: found a name with a line break" in said.out
+    assert [row["_id"] for row in corpus()] == ["a.md"]
+    assert {report()[name]["reason"] for name in ("b\nc.md", "d\te/f.md")} == {
+        "found a name with a line break or a tab, expected one without; rename the file or folder"
+    }
+
+
+def test_each_step_names_the_next(source):
+    put(source, a_md="Отпуск длится 28 дней.")
+    assert "next: `python -m ablate dataset init out` says how" in imported().out
+    said = ablate("dataset", "init", "out").out
+    assert "a question is a line of queries.jsonl" in said
+    assert "write your questions into out, then `python -m ablate dataset validate out`" in said
+    truth = {"query_id": "q", "alternatives": [[{"doc_id": "a.md", "quote": "28 дней"}]]}
+    write(Path("out"), "queries.jsonl", json.dumps({"_id": "q", "text": "сколько длится отпуск"}))
+    write(Path("out"), "ground_truth.jsonl", json.dumps(truth))
+    assert "next: `python -m ablate dataset.dir=out` runs a search on it" in ablate("dataset", "validate", "out").out
+    said = ablate("dataset", "freeze", "out", "--acl-default", "public").out
+    assert "next: `python -m ablate dataset.dir=out dataset.acl_default=public` runs a search on it" in said
+
+
+def test_a_file_that_vanishes_before_the_sample_is_told(source, monkeypatch):
+    put(source, a_md="слово")
+    plain = Path.read_bytes
+
+    def once(path):
+        data = plain(path)
+        path.unlink()
+        return data
+
+    monkeypatch.setattr(Path, "read_bytes", once)
+    said = imported("--sample", "1")
+    assert (said.code, Path("out").exists()) == (2, False)
+    assert "a.md: found No such file or directory on reading it again for the sample" in said.err
+
+
 def test_a_name_that_is_no_text_fails(source):
     put(source, a_md="слово")
     try:
@@ -316,7 +434,7 @@ def test_a_name_that_is_no_text_fails(source):
     except OSError:
         pytest.skip("this file system takes no such name")
     assert imported().code == 1
-    assert report()["\\udcef.md"]["reason"] == "found a name that is not UTF-8, expected one; rename the file"
+    assert report()["\\udcef.md"]["reason"] == "found a name that is not UTF-8, expected one; rename the file or folder"
 
 
 def test_the_corpus_does_not_depend_on_the_order_in_which_files_were_made(source):
@@ -347,7 +465,8 @@ def test_what_the_import_writes_beside_the_corpus_is_no_part_of_the_dataset(sour
 
 
 def test_a_package_that_is_missing_stops_the_import_only_where_it_is_needed(source, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "pdfplumber", None)
+    write(source.parent, "lacking/pdfplumber.py", "raise ModuleNotFoundError('pdfplumber')")
+    monkeypatch.setenv("PYTHONPATH", str(source.parent / "lacking"))
     put(source, a_md="слово", b_html="<p>слово", c_txt="слово")
     assert imported().code == 0
     put(source, d_pdf=b"%PDF-1.4")

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -922,6 +923,15 @@ def test_ragas_reads_lists_in_cells_of_csv(capsys, tmp_path, library, written):
     assert rows(folder / "ground_truth.jsonl") == RAGAS_TRUTH[:2]
 
 
+@pytest.mark.parametrize("between", [",", ";", "\t"])
+def test_ragas_reads_csv_as_office_programs_of_each_country_write_it(capsys, tmp_path, between):
+    library = put(tmp_path / "docs.jsonl", [{"_id": "a", "text": "один, два; три"}])
+    cells = [["user_input", "reference_contexts"], ["Что?", '"[""один, два; три""]"']]
+    source = put(tmp_path / "samples.csv", "".join(between.join(row) + "\n" for row in cells))
+    folder, _ = bring(capsys, "ragas", source, "--corpus", str(library))
+    assert rows(folder / "ground_truth.jsonl")[0]["alternatives"][0][0]["quote"] == "один, два; три"
+
+
 def test_ragas_reads_long_cells_of_csv_and_leaves_the_limit_as_it_was(capsys, tmp_path):
     long = "вода " * 40_000
     library = put(tmp_path / "docs.jsonl", [{"_id": "л1", "text": long}])
@@ -965,6 +975,14 @@ def test_ragas_needs_a_corpus(capsys, tmp_path):
 
 
 # all formats
+
+
+def test_the_formats_are_those_that_read_a_source(capsys):
+    with pytest.raises(SystemExit):
+        main(["dataset", "import", "none", "x", "y"])
+    assert re.findall(r"'(\w+)'", capsys.readouterr().err)[1:] == [
+        "beir", "folder", "hotpotqa", "ragas", "scifact", "squad", "trec",
+    ]  # fmt: skip
 
 
 def test_a_folder_that_holds_something_is_refused_before_anything_is_read(capsys, tmp_path):
@@ -1015,6 +1033,7 @@ def test_the_report_is_sentences_unless_json_is_asked_for(capsys, trec):
         f"  topic numbers without the zeros that the qrels lack too: 1 (first {trec}/topics.txt:13)\n"
         f'  documents with tags in their text, taken out: 1 (first {trec}/docs/a.sgml:1, "FT-1")\n'
         f'  documents with <DATE>, left out: 1 (first {trec}/docs/a.sgml:1, "FT-1")\n'
+        f"next: `python -m ablate dataset validate {trec.parent}/out`\n"
     )
 
 

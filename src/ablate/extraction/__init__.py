@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from ablate.errors import AblateError
+
+if TYPE_CHECKING:
+    from ablate.chunker.outline import Heading
 
 KINDS = {
     ".docx": "docx",
@@ -34,7 +37,7 @@ class Extraction:
     `title` is the one that the file itself states, `encoding` that of a text file, `front` its front matter. Where
     there are pages, `pages` holds the place in `text` at which each begins; `blank` are the numbers, from 1, of those
     with nothing on them, `scanned` of those that have to go through character recognition. `remarks` say what is left
-    out.
+    out. `headings` and the number of `tables` are those that the chunker `structure` finds in the text.
     """
 
     text: str
@@ -45,6 +48,8 @@ class Extraction:
     blank: tuple[int, ...] = ()
     scanned: tuple[int, ...] = ()
     remarks: tuple[str, ...] = ()
+    headings: tuple[Heading, ...] = ()
+    tables: int = 0
 
 
 def extracted(data: bytes, ending: str, encoding: str) -> Extraction:
@@ -56,4 +61,5 @@ def extracted(data: bytes, ending: str, encoding: str) -> Extraction:
 
     """
     found: Extraction = importlib.import_module(f"ablate.extraction.{KINDS[ending]}").read(data, encoding)
-    return found
+    parts = importlib.import_module("ablate.extraction.parts")
+    return replace(found, headings=tuple(parts.headings(found.text)), tables=parts.tables(found.text))

@@ -19,7 +19,11 @@ BLOWN_UP = 100
 """How many times its size an archive may take beyond that, pictures and all."""
 
 STYLES = "\n".join(
-    ["p[style-name='Title'] => h1:fresh", *(f"p[style-name='heading {level}'] => h6:fresh" for level in (7, 8, 9))]
+    [
+        "p[style-name='Title'] => h1:fresh",
+        *(f"p[style-name='heading {level}'] => h6:fresh" for level in (7, 8, 9)),
+        *(f"p[style-name='{name}'] => pre:separator('\\n')" for name in ("Code", "HTML Preformatted", "Source Code")),
+    ]
 )
 TITLE = "{http://purl.org/dc/elements/1.1/}title"
 RETURN = re.compile(r'<a href="#(?:foot|end)note-ref-[^"]*">↑</a>')  # from a note to its place in the text
@@ -41,6 +45,8 @@ def read(data: bytes, encoding: str) -> Extraction:
             include_embedded_style_map=False,
             convert_image=mammoth.images.img_element(lambda image: {"src": ""}),
         )
+    except MemoryError:
+        raise
     except Exception as error:  # of whatever kind a broken file makes the library meet
         raise broken(error) from error
     words, _ = converted(RETURN.sub("", found.value))
@@ -70,7 +76,7 @@ def checked(data: bytes) -> str:
                 raise Unreadable("found an archive without a document, expected a DOCX file; save it as DOCX")
             core = archive.read("docProps/core.xml") if "docProps/core.xml" in sizes else b"<core/>"
         return spaced(ElementTree.fromstring(core).findtext(TITLE) or "")
-    except Unreadable:
+    except (Unreadable, MemoryError):
         raise
     except Exception as error:  # of whatever kind a broken file makes the libraries meet
         raise broken(error) from error

@@ -46,6 +46,8 @@ def text(data: bytes, encoding: str) -> str:
             f"found the byte 0x{data[error.start]:02x} at {error.start} that is not {encoding}, expected {encoding} "
             "text; save the file in UTF-8, or name its encoding with --encoding"
         ) from error
+    except UnicodeError as error:  # encodings of host names say no place
+        raise Unreadable(f"found bytes that are not {encoding}, expected text; save the file in UTF-8") from error
     except LookupError as error:
         raise Unreadable(f'found "{encoding}" declared, expected a known encoding; save the file in UTF-8') from error
     if "\0" in found:

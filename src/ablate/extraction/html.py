@@ -38,7 +38,6 @@ ENDS = {
 DEEPEST, WIDEST = 100, 100
 """Elements in one another that are told apart, and columns that a cell may span: nothing a person writes has more."""
 
-MARKED = re.compile(r"<!(?!--|doctype)[^>]*>", re.IGNORECASE)  # of word processors; the parser stumbles over them
 DECLARED = re.compile(
     rb"""<\?xml[^>]*\bencoding\s*=\s*["']([\w.:-]+) | <meta\b[^>]*\bcharset\s*=\s*["']?\s*([\w.:-]+)""",
     re.VERBOSE | re.IGNORECASE,
@@ -71,7 +70,7 @@ def browsers(name: str) -> str:
 def converted(page: str) -> tuple[str, str]:
     """The words of a page as Markdown, and its title."""
     tree = Tree()
-    tree.feed(MARKED.sub("", page))
+    tree.feed(page)
     tree.close()
     words = "\n\n".join(block.text for block in blocks(tree.root.children))
     return words + "\n" * bool(words), spaced("".join(tree.title))
@@ -125,6 +124,10 @@ class Tree(HTMLParser):
         if tag not in UNSTRUCTURED:
             self.end((tag,), ())
 
+    def parse_marked_section(self, start: int, report: int = 1) -> int:
+        """Pass over `<![if !supportLists]>` and the like, as browsers do; the parser would stop at some of them."""
+        return self.rawdata.find(">", start) + 1 or len(self.rawdata)
+
     def handle_data(self, data: str) -> None:
         if self.open[-1].name == "title" and not any(element.name == "svg" for element in self.open):
             self.title.append(data)
@@ -163,7 +166,7 @@ def inner(element: Element) -> list[Block]:
     if unseen(element):
         return []
     if HEADING.fullmatch(element.name):
-        words = " ".join(flat(element).split())
+        words = " ".join(flat(element).split()).removesuffix("¶").rstrip()  # the link to itself that Sphinx puts there
         return [Block(f"{'#' * int(element.name[1])} {words}")] if words else []
     if element.name in ("ul", "ol", "menu", "dir"):
         return listing(element)
@@ -259,7 +262,8 @@ def named(child: Element | str, *names: str) -> bool:
 
 
 def unseen(element: Element) -> bool:
-    return element.name in UNSEEN or "hidden" in element.attributes
+    role = element.attributes.get("role", "")
+    return element.name in UNSEEN or "hidden" in element.attributes or role.strip().lower() == "navigation"
 
 
 def flat(element: Element) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import yaml
@@ -16,6 +16,12 @@ OPENING = re.compile(r"---[ \t]*(?:\n|\Z)")
 CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)
 WHOLE, DECIMAL = r"-?(?:0|[1-9][0-9]*)", r"-?(?:0|[1-9][0-9]*)\.[0-9]+"
 """Numbers as they stand in metadata: what begins with zeros, like a postcode, is none."""
+
+ACL = ("acl", "allow", "deny")
+MISPLACED = re.compile(
+    r"""[\s\ufeff\u200b]*(---|\+\+\+|\{|<!--)(?:(?!\1).){0,4096}?\bacl["'\]]?\s*[:={\n]""", re.DOTALL | re.IGNORECASE
+)
+"""Front matter that names an ACL, at the beginning of a text in which it is not read: of another kind, or indented."""
 
 
 def read(data: bytes, encoding: str) -> Extraction:
@@ -53,7 +59,29 @@ def values(text: str, advice: str) -> dict[str, Any]:
         return {}
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
         raise Unreadable(f"front matter: found no mapping with text for keys, expected `key: value` lines; {advice}")
+    if "acl" in found and found["acl"] is None:
+        raise Unreadable(
+            "front matter: found nothing as acl, expected {allow, deny}; say who reads it or remove the key"
+        )
+    for key in misplaced(found):
+        raise Unreadable(
+            f'front matter: found the key "{key}", expected acl: {{allow: [names], deny: [names]}}, not within another '
+            "key; write it so, or rename it"
+        )
     return {key: value for key, value in found.items() if value is not None}
+
+
+def misplaced(found: dict[str, Any]) -> Iterator[str]:
+    """Keys that would say who reads the file, were they spelt or placed otherwise."""
+    yield from (key for key in found if key != "acl" and key.strip().casefold() in ACL)
+    inner = [value for key, value in found.items() if key != "acl"]
+    while inner:
+        value = inner.pop()
+        if isinstance(value, dict):
+            yield from (key for key in map(str, value) if key.strip().casefold() == "acl")
+            inner += value.values()
+        elif isinstance(value, list):
+            inner += value
 
 
 class Plain(yaml.SafeLoader):
@@ -67,10 +95,11 @@ class Plain(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value]
-        for number, (key, _) in enumerate(node.value):
-            if key.value in keys[:number]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if str(key.value) in seen:
                 raise yaml.constructor.ConstructorError(None, None, f'the key "{key.value}" twice', key.start_mark)
+            seen.add(str(key.value))
         return super().construct_mapping(node, deep)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ablate.chunker.markdown import markdown, parser
@@ -34,16 +35,16 @@ def tables(text: str) -> int:
     return sum(token.type == "table_open" for token in parser().parse(text))
 
 
-def title(found: list[Heading]) -> str:
+def title(found: Iterable[Heading]) -> str:
     """The words of the first heading, without marks of emphasis, links and code."""
     words = (re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading.text) for heading in found)
     plain = (" ".join(re.sub(r"[*`]+", "", text).split()) for text in words)
     return next((text for text in plain if text and len(text) <= TITLE_CHARACTERS), "")
 
 
-def parts(extraction: Extraction, found: list[Heading]) -> list[Part]:
+def parts(extraction: Extraction) -> list[Part]:
     """The pages of a text that has some; else what stands before the first heading and under each; else all of it."""
-    text = extraction.text
+    text, found = extraction.text, extraction.headings
     if extraction.pages:
         edges = [*extraction.pages, len(text)]
         return [Part(f"page {number}", *edges[number - 1 : number + 1]) for number in range(1, len(edges))]

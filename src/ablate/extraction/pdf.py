@@ -34,6 +34,9 @@ COVERED = 0.5
 LARGER = 1.15
 """How many times the size of most of the text a heading has at least."""
 
+SIDEWAYS = 10
+"""How many letters of a page stand sideways before it is told."""
+
 LONGEST_HEADING = 200
 """In characters; what is longer is a paragraph in large print."""
 
@@ -80,7 +83,7 @@ def read(data: bytes, encoding: str) -> Extraction:
         ) from error
     logging.getLogger("pdfminer").setLevel(logging.ERROR)  # it warns of colours
     parts: list[Part] = []
-    blank, scanned = [], []
+    blank, scanned, sideways = [], [], []
     number = 0
     try:
         with pdfplumber.open(io.BytesIO(data), laparams={"all_texts": True}, raise_unicode_errors=False) as pdf:
@@ -92,22 +95,32 @@ def read(data: bytes, encoding: str) -> Extraction:
                     scanned.append(number)
                 elif not said.strip():
                     blank.append(number)
+                if sum(not letter["upright"] for letter in page.chars) >= SIDEWAYS:
+                    sideways.append(number)
                 parts += with_tables(page, found)
                 page.close()
+    except MemoryError:
+        raise
     except Exception as error:  # of whatever kind a broken file makes the library meet
         raise refused(error, number) from error
     if not number:
         raise Unreadable("found no page, expected a PDF file; open it and save it again")
     text, pages = written(parts, number)
-    unknown = text.count("\ufffd")
     return Extraction(
         text,
         spaced(title) if isinstance(title, str) and title.lower() != "untitled" else "",
         pages=pages,
         blank=tuple(blank),
         scanned=tuple(scanned),
-        remarks=(f"{unknown} letters that the file does not name, written as \ufffd",) if unknown else (),
+        remarks=tuple(remarks(text.count("\ufffd"), sideways)),
     )
+
+
+def remarks(unknown: int, sideways: Sequence[int]) -> Iterator[str]:
+    if unknown:
+        yield f"{unknown} letters that the file does not name, written as \ufffd"
+    if sideways:
+        yield f"pages with words that stand sideways, of which every letter is a line: {', '.join(map(str, sideways))}"
 
 
 def refused(error: Exception, page: int) -> Unreadable:

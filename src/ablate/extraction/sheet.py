@@ -17,7 +17,7 @@ from ablate.errors import DatasetError
 from ablate.extraction import KINDS, Unreadable
 from ablate.extraction.encoding import decoded
 from ablate.extraction.html import page_text
-from ablate.extraction.sidecar import SEPARATORS
+from ablate.extraction.sidecar import separator
 
 COLUMNS = ("number", "path", "place", "extracted", "where", "ok", "note")
 SHOWN_CHARACTERS = 500
@@ -127,7 +127,7 @@ def marks(name: str, data: bytes) -> list[bool]:
     except Unreadable as error:
         raise DatasetError(f"{name}: {error}") from error
     found = []
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator(text))
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator(text.partition("\n")[0]))
     if "ok" not in (reader.fieldnames or ()):
         raise DatasetError(f'{name}: found no column "ok", expected sample.csv as `dataset import folder` wrote it')
     for row in reader:
@@ -140,11 +140,6 @@ def marks(name: str, data: bytes) -> list[bool]:
     if not found:
         raise DatasetError(f"{name}: found no row, expected one a part that was looked at; import with --sample 50")
     return found
-
-
-def separator(text: str) -> str:
-    header = text.partition("\n")[0]
-    return max(SEPARATORS, key=header.count)
 
 
 def interval(good: int, of: int) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from ablate.dataset.lines import near
 from ablate.errors import DatasetError
 from ablate.extraction import Unreadable
 from ablate.extraction.encoding import decoded
+from ablate.extraction.markdown import ACL as WORDS
 from ablate.extraction.markdown import DECIMAL, WHOLE
 
 NAME = "metadata.csv"
@@ -39,8 +40,9 @@ def sidecar(path: Path, files: Collection[str], otherwise: str, reserved: Collec
     of its values are, else text. An empty cell is no value.
 
     Raises:
-        DatasetError: the table cannot be read, has no column `path`, a row too long, or one that names no file or one
-            that an earlier row names. A row may say who reads the file, so none is passed over.
+        DatasetError: the table cannot be read, has no column `path`, a column that could be meant for an ACL, a row too
+            long or too short, or one that names no file or one that an earlier row names. A row may say who reads the
+            file, so none is passed over.
 
     """
     name = path.name
@@ -55,11 +57,14 @@ def sidecar(path: Path, files: Collection[str], otherwise: str, reserved: Collec
     rows: dict[str, dict[str, str]] = {}
     seen: dict[str, int] = {}
     for number, cells in lines:
-        if len(cells) > len(columns):
+        if len(cells) != len(columns):
             raise DatasetError(
-                f"{name}:{number}: found {len(cells)} cells, expected {len(columns)} as in the header; put quotes "
-                "around a cell that holds the separator"
+                f"{name}:{number}: found {len(cells)} cells, expected {len(columns)} as in the header; leave a cell "
+                "empty, but do not leave it out, and put quotes around one that holds the separator"
             )
+        for column, cell in zip(columns, cells, strict=True):
+            if column in ACL and "," in cell:
+                raise DatasetError(f'{name}:{number}: found "{cell}" as {column}, expected names with ; between them')
         row = {column: cell.strip() for column, cell in zip(columns, cells, strict=False) if cell.strip()}
         key = unicodedata.normalize("NFC", row.pop("path", ""))
         if key not in files:
@@ -76,16 +81,21 @@ def sidecar(path: Path, files: Collection[str], otherwise: str, reserved: Collec
 
 def table(name: str, text: str) -> tuple[list[tuple[int, list[str]]], list[str]]:
     """The rows that hold something, each with the number of the line in which it ends, and the names of the columns."""
-    for separator in SEPARATORS:
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-        try:
-            found = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
-        except csv.Error as error:
-            raise DatasetError(f"{name}:{reader.line_num}: found {error}, expected CSV; correct the line") from error
-        columns = [column.strip() for column in found[0][1]] if found else []
-        if "path" in columns:
-            return found[1:], columns
-    raise DatasetError(f'{name}: found no column "path", expected a header that names it; add it')
+    header = next((line for line in text.split("\n") if line.strip()), "").replace('"', "")
+    fitting = [between for between in SEPARATORS if "path" in map(str.strip, header.split(between))]
+    if not fitting:
+        raise DatasetError(f'{name}: found no column "path", expected a header that names it; add it')
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=fitting[0], strict=True)
+    try:
+        found = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise DatasetError(f"{name}:{reader.line_num}: found {error}, expected CSV; correct the line") from error
+    return found[1:], [column.strip() for column in found[0][1]]
+
+
+def separator(header: str) -> str:
+    """What parts the cells of a table of which no column is known, by its first line."""
+    return max(SEPARATORS, key=header.count)
 
 
 def check(name: str, columns: Sequence[str], reserved: Collection[str]) -> None:
@@ -93,6 +103,10 @@ def check(name: str, columns: Sequence[str], reserved: Collection[str]) -> None:
         if not column or columns.count(column) > 1:
             found = f'the column "{column}" twice' if column else "a column without a name"
             raise DatasetError(f"{name}: found {found}, expected columns with different names; rename or remove it")
+        if column not in ACL and any(word in re.split(r"\W+", column.casefold()) for word in WORDS):
+            raise DatasetError(
+                f'{name}: found the column "{column}", expected allow and deny, each a column of its own; rename it'
+            )
         if column in reserved:
             raise DatasetError(f'{name}: found the column "{column}", which the import fills itself; rename it')
 

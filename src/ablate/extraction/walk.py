@@ -79,18 +79,12 @@ def judged(source: Path, path: Path) -> tuple[str, str]:
     """The status of what a folder holds, and the reason where it is not to be read."""
     if path.name.startswith((".", "~$")):
         return HIDDEN, "hidden, or the lock of an open document; not read"
-    try:
-        path.name.encode()
-    except UnicodeEncodeError:
-        return FAILED, "found a name that is not UTF-8, expected one; rename the file"
-    if path.is_symlink():
-        target = path.resolve()
-        if not target.is_relative_to(source.resolve()):
-            return LINK, "a link that leads out of the folder; put the file itself here"
-        if target.is_dir():
-            return LINK, "a link to a folder, the files of which are read where they are"
-        if not target.exists():
-            return LINK, "a link that leads to nothing; remove it"
+    reason = misnamed(identity(source, path))
+    if reason:
+        return FAILED, reason
+    reason = astray(source, path) if path.is_symlink() else ""
+    if reason:
+        return LINK, reason
     if path.suffix.lower() not in KINDS:
         known = ", ".join(KINDS)
         return UNSUPPORTED, f"expected one of {known}; {CONVERT.get(path.suffix.lower(), 'convert it')}"
@@ -99,3 +93,26 @@ def judged(source: Path, path: Path) -> tuple[str, str]:
     except OSError as error:
         return FAILED, f"found {error.strerror}, expected a file to read; check it"
     return (READ, "") if regular else (UNSUPPORTED, "a pipe, socket or device")
+
+
+def misnamed(name: str) -> str:
+    """Why a name can be no id: half a character, or one that ends a line or a cell in other files."""
+    kinds = set(map(unicodedata.category, name))
+    if "Cs" in kinds:
+        return "found a name that is not UTF-8, expected one; rename the file or folder"
+    if kinds & {"Cc", "Zl", "Zp"}:
+        return "found a name with a line break or a tab, expected one without; rename the file or folder"
+    return ""
+
+
+def astray(source: Path, link: Path) -> str:
+    """Why a link does not lead to a file of the folder."""
+    try:
+        target = link.resolve()
+    except (OSError, RuntimeError):  # as Python 3.12 and before call a loop
+        return "a link that leads back to itself; remove it"
+    if not target.is_relative_to(source.resolve()):
+        return "a link that leads out of the folder; put the file itself here"
+    if target.is_dir():
+        return "a link to a folder, the files of which are read where they are"
+    return "" if target.exists() else "a link that leads to nothing; remove it"

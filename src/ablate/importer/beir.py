@@ -18,7 +18,7 @@ from pathlib import Path
 from ablate.errors import DatasetError
 from ablate.importer import Imported, Report, Row
 from ablate.importer.judgments import Known, grades, leave_out
-from ablate.importer.source import folder, identity, metadata, objects
+from ablate.importer.source import folder, objects, rewritten
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,18 +62,12 @@ def one(source: Path, name: str) -> Path:
 
 def corpus(path: Path) -> Iterator[Row]:
     for entry in objects(path):
-        row = {"_id": identity(entry, "_id"), "text": entry.string("text")}
-        if entry.has("title"):
-            row["title"] = entry.string("title")
-        rest = metadata(entry, ("_id", "text", "title"))
-        yield Row(entry.where, row | ({"metadata": rest} if rest else {}))
+        yield Row(entry.where, rewritten(entry, "_id", "text", "title"))
 
 
 def queries(path: Path) -> Iterator[Row]:
     for entry in objects(path):
-        row = {"_id": identity(entry, "_id"), "text": entry.string("text")}
-        rest = metadata(entry, ("_id", "text"))
-        yield Row(entry.where, row | ({"metadata": rest} if rest else {}))
+        yield Row(entry.where, rewritten(entry, "_id", "text"))
 
 
 def watched(rows: Iterator[Row], asked: Mapping[str, str], report: Report) -> Iterator[Row]:

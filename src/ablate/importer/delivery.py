@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ablate.dataset import Folder
-from ablate.dataset.corpus import read
+from ablate.dataset import Folder, corpus
 from ablate.dataset.qrels import qrels
 from ablate.dataset.write import Content, absent, write
 from ablate.errors import DatasetError
@@ -102,7 +101,7 @@ class Places:
         """
         if imported.queries is None:
             with (folder / "corpus.jsonl").open("rb") as file, self.told():
-                found = read(file, True, lambda document: None).counts
+                found = corpus.read(file, True, lambda document: None).counts
             return Delivered({key: found[key] for key in ("documents", "documents_empty")}, ())
         first, *others = sorted(imported.qrels, key=lambda split: (split != "test", split)) or ["test"]
         checked = Folder(str(folder), first, "none", 1, "nobody", True).checked(sparing=True)

@@ -15,7 +15,8 @@ Text files are UTF-8, or what a byte order mark or the page itself says, or what
 import-report.csv tells of every file of SOURCE what became of it. imported; partial: pages of pictures have no text;
 empty: no text at all, a document without text is kept; failed: it cannot be read, no document; unsupported, hidden,
 link, sidecar: not read. Exit code 1 if a file failed; what could be read is written all the same, and with --strict
-nothing is, unless every file but hidden ones is imported.
+nothing is, unless every file but hidden ones is imported. A file that takes longer than --seconds, or more memory than
+4 GiB, fails.
 """
 
 from __future__ import annotations
@@ -34,12 +35,15 @@ from ablate.dataset.lines import Entry, described, parsed
 from ablate.dataset.problems import FIRST
 from ablate.dataset.write import line
 from ablate.errors import AblateError, ConfigError, DatasetError, NotInstalled, first_line
-from ablate.extraction import Extraction, Unreadable, extracted
+from ablate.extraction import Extraction, Unreadable
+from ablate.extraction.apart import Reader, reader
 from ablate.extraction.encoding import known
+from ablate.extraction.markdown import MISPLACED
 from ablate.extraction.sidecar import NAME, Sidecar, sidecar
 from ablate.extraction.walk import FAILED, HIDDEN, LINK, UNSUPPORTED, File, walk
 from ablate.importer import Imported, Report, Row
 from ablate.importer.source import folder
+from ablate.page import clean
 from ablate.progress import followed
 
 IMPORTED, PARTIAL, EMPTY, SIDECAR = "imported", "partial", "empty", "sidecar"
@@ -87,17 +91,18 @@ class Outcome:
         head = [self.file.id, self.file.ending.removeprefix("."), self.file.size, self.status]
         if not self.found:
             return [*head, *[""] * 7, self.reason]
-        from ablate.extraction.parts import headings, tables
-
-        found, text = self.found, self.found.text
+        found = self.found
         pages = [len(found.pages), len(found.blank), len(found.scanned)] if found.pages else [""] * 3
-        return [*head, len(text), len(headings(text)), tables(text), *pages, found.encoding, self.reason]
+        return [*head, len(found.text), len(found.headings), found.tables, *pages, found.encoding, self.reason]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--encoding", default="", help="of text files that are not UTF-8, such as cp1251")
     parser.add_argument("--sidecar", type=Path, help=f"table with a row a file (default SOURCE/{NAME}, if it is there)")
     parser.add_argument("--strict", action="store_true", help="write nothing unless every file is imported")
+    parser.add_argument(
+        "--seconds", type=int, default=600, metavar="S", help="how long one file may take before it fails (default 600)"
+    )
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="also write sample.csv, to mark N parts")
     parser.add_argument("--seed", type=int, default=0, help="which parts (default 0)")
 
@@ -116,10 +121,13 @@ def read(source: Path, args: argparse.Namespace) -> Imported:
         known(args.encoding)
     if args.sample < 0:
         raise ConfigError(f"--sample: found {args.sample}, expected 1 or more; leave it out for no sample")
+    if args.seconds < 1:
+        raise ConfigError(f"--seconds: found {args.seconds}, expected 1 or more; give each file some time")
     outside(folder(source, "folder"), args.dir)
     files = walk(source)
     beside = table(source, args, files)
-    outcomes = unique([outcome(file, beside, args.encoding) for file in followed("reading", files, "files")])
+    with reader(args.seconds) as read_file:
+        outcomes = unique([outcome(f, beside, args.encoding, read_file) for f in followed("reading", files, "files")])
     listed = listing(outcomes)
     if args.strict and listed:
         raise NotImported("\n  ".join([f"{source}: found files, expected none; correct or remove them:", *listed]))
@@ -147,15 +155,15 @@ def table(source: Path, args: argparse.Namespace, files: Sequence[File]) -> Side
     return sidecar(path, {file.id for file in files}, args.encoding, OWN)
 
 
-def outcome(file: File, beside: Sidecar | None, encoding: str) -> Outcome:
+def outcome(file: File, beside: Sidecar | None, encoding: str, read_file: Reader) -> Outcome:
     """Read one file, and put to it what its front matter and the sidecar say."""
-    if beside and file.path.resolve() == beside.path.resolve():
+    if beside and not file.path.is_symlink() and file.path.resolve() == beside.path.resolve():
         return Outcome(file, SIDECAR, "tells of the other files")
     if file.status:
         return Outcome(file, file.status, file.reason)
     try:
         data = file.path.read_bytes()
-        found = extracted(data, file.ending, encoding)
+        found = read_file(data, file.ending, encoding)
         row = row_of(file, len(data), found, beside)
     except OSError as error:
         return Outcome(file, FAILED, f"found {error.strerror}, expected a file to read; check it")
@@ -186,13 +194,18 @@ def row_of(file: File, size: int, found: Extraction, beside: Sidecar | None) -> 
         Unreadable: they contradict each other.
 
     """
-    from ablate.extraction.parts import headings, title
+    from ablate.extraction.parts import title
 
     own: dict[str, Any] = {"source_path": file.id, "source_type": file.ending.removeprefix("."), "source_bytes": size}
     if found.pages:
         own["source_pages"] = len(found.pages)
     said = merged(found.front, beside.rows.get(file.id, {}) if beside else {}, beside.path.name if beside else "")
-    name = title(headings(found.text)) or found.title or file.path.stem
+    if "acl" not in said and MISPLACED.match(found.text):
+        raise Unreadable(
+            "found front matter with an ACL in a place or form in which it is not read, expected YAML from the first "
+            f"character of a Markdown file on; write it so, or say in {NAME} who reads the file"
+        )
+    name = title(found.headings) or found.title or file.path.stem
     value: dict[str, Any] = {"_id": file.id, "title": said.pop("title", name), "text": found.text}
     acl = said.pop("acl", None)
     value |= {"metadata": own | said} | ({"acl": acl} if acl is not None else {})
@@ -252,7 +265,7 @@ def listing(outcomes: Sequence[Outcome]) -> list[str]:
     """The files that a person should look at, those that failed first."""
     order = [status for status in KINDS if status not in STRICT]
     found = sorted((o for o in outcomes if o.status in order), key=lambda outcome: order.index(outcome.status))
-    lines = [f"{outcome.file.id}: {outcome.status}: {outcome.reason}" for outcome in found[:LISTED]]
+    lines = [clean(f"{outcome.file.id}: {outcome.status}: {outcome.reason}") for outcome in found[:LISTED]]
     return [*lines, f"and {len(found) - LISTED} more"] if len(found) > LISTED else lines
 
 
@@ -277,21 +290,23 @@ def advice(dir: Path, rows: Sequence[Row], sampled: bool) -> list[str]:
         )
     if sampled:
         said.append(f"mark {dir / 'sample.csv'}, then: python -m ablate dataset parse-check {dir / 'sample.csv'}")
-    return [*said, f"next: queries and their ground truth; python -m ablate dataset init {dir} writes files to fill in"]
+    return [*said, f"next: `python -m ablate dataset init {dir}` says how to write queries and their ground truth"]
 
 
 def report(outcomes: Sequence[Outcome]) -> bytes:
     """A row a file of SOURCE, in UTF-8; what a name has that is no character is written in hexadecimal."""
+    from ablate.extraction.sheet import inert
+
     found = io.StringIO(newline="")
     writer = csv.writer(found, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows(outcome.line for outcome in outcomes)
+    writer.writerows([inert(str(cell)) for cell in outcome.line] for outcome in outcomes)
     return found.getvalue().encode(errors="backslashreplace")
 
 
 def sample(outcomes: Sequence[Outcome], args: argparse.Namespace) -> dict[str, bytes]:
     """The sheet of a sample, and its pages."""
-    from ablate.extraction.parts import headings, parts
+    from ablate.extraction.parts import parts
     from ablate.extraction.sheet import Item, drawn, files
 
     read = {outcome.file.id: outcome for outcome in outcomes if outcome.found}
@@ -299,7 +314,13 @@ def sample(outcomes: Sequence[Outcome], args: argparse.Namespace) -> dict[str, b
         Item(key, part.place, outcome.found.text[part.start : part.end])
         for key, outcome in read.items()
         if outcome.found
-        for part in parts(outcome.found, headings(outcome.found.text))
+        for part in parts(outcome.found)
     ]
     sources = {key: outcome.file.path for key, outcome in read.items()}
-    return files(drawn(places, args.sample, args.seed), sources, args.encoding)
+    try:
+        return files(drawn(places, args.sample, args.seed), sources, args.encoding)
+    except OSError as error:
+        raise DatasetError(
+            f"{error.filename}: found {error.strerror} on reading it again for the sample, expected the file; import "
+            "the folder once more"
+        ) from error

@@ -186,6 +186,14 @@ def metadata(entry: Entry, taken: Sequence[str]) -> dict[str, Any]:
     return own | rest
 
 
+def rewritten(entry: Entry, key: str, text: str, *more: str) -> dict[str, Any]:
+    """A row of the dataset: its id and text, those of `more` that there are, and all else as metadata."""
+    row = {"_id": identity(entry, key), "text": entry.string(text)}
+    row |= {name: entry.string(name) for name in more if entry.has(name)}
+    rest = metadata(entry, (key, text, *more))
+    return row | ({"metadata": rest} if rest else {})
+
+
 def one(source: Path, named: str | None, found: Sequence[Path], what: str, flag: str) -> Path:
     """The file that a flag names, beside SOURCE or inside it; without the flag the only one found.
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ablate.dataset.lines import Entry, half_pair
 from ablate.errors import DatasetError
+from ablate.extraction.sidecar import separator
 from ablate.importer.source import first, lines, records
 
 
@@ -28,7 +29,8 @@ def rows(path: Path) -> Iterator[Entry]:
 def cells(path: Path) -> Iterator[Entry]:
     limit = csv.field_size_limit(sys.maxsize)  # a cell may hold whole documents
     try:
-        reader = csv.DictReader((f"{line}\n" for _, line in lines(path)), strict=True)
+        between = separator(next((line for _, line in lines(path)), ""))
+        reader = csv.DictReader((f"{line}\n" for _, line in lines(path)), delimiter=between, strict=True)
         names = list(filter(None, reader.fieldnames or ()))
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
@@ -40,7 +42,7 @@ def cells(path: Path) -> Iterator[Entry]:
                 extra = len(row.get(None, ()))
                 raise DatasetError(
                     f"{where}: found {found + extra} cells, expected {len(reader.fieldnames or ())} as in the header; "
-                    "check commas and quotes"
+                    "check separators and quotes"
                 )
             entry = Entry(where, without_empty(row))
             half = half_pair(entry.value)

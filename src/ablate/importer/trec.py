@@ -27,7 +27,7 @@ from ablate.errors import DatasetError
 from ablate.importer import Imported, Report, Row
 from ablate.importer.judgments import Known, grades, leave_out
 from ablate.importer.markup import Element, elements, first, plain, tagged
-from ablate.importer.source import chosen, folder, identity, inside, lines, metadata, objects, one, opened
+from ablate.importer.source import chosen, folder, inside, lines, objects, one, opened, rewritten
 from ablate.importer.topics import queries
 
 TITLES = ("title", "headline", "hl", "head", "ttl")
@@ -156,11 +156,7 @@ class Collection:
 
     def object(self, entry: Entry) -> Row:
         key, contents = chosen(entry, _IDS, "an id"), chosen(entry, _CONTENTS, "a text")
-        row = {"_id": identity(entry, key), "text": entry.string(contents)}
-        if entry.has("title"):
-            row["title"] = entry.string("title")
-        rest = metadata(entry, (key, contents, "title"))
-        return Row(entry.where, row | ({"metadata": rest} if rest else {}))
+        return Row(entry.where, rewritten(entry, key, contents, "title"))
 
     def marked(self, where: str, block: str) -> Row:
         found, between = elements(block)

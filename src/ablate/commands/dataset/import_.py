@@ -61,4 +61,6 @@ def main(args: argparse.Namespace) -> int:
             print("\n".join((f"{title}:", *(f"  {sentence}" for sentence in sentences))))
     if imported.said:
         print("\n".join(imported.said))
+    if imported.queries is not None:
+        print(f"next: `python -m ablate dataset validate {args.dir}`")
     return int(imported.failed)
