@@ -11,6 +11,7 @@ from cli import ENCODED, ablate, dataset, facts, means, put, quiet, runs, small,
 from ablate import records, rescore, tracking
 from ablate.workspace import Workspace
 
+SCORED = ("queries.jsonl", "ranking.jsonl", "ranking.trec")
 ANNA = {"principals": ["user:anna"]}
 LEAVE = {"_id": "q-отпуск", "text": "сколько длится отпуск", **ANNA}
 REMOTE = {"_id": "q-remote", "text": "remote work days", **ANNA}
@@ -91,6 +92,47 @@ def test_the_same_truths_give_every_value_again_to_the_bit(work, overrides):
         was, now = (json.loads((run / "metrics.json").read_text(encoding="utf-8"))["measures"] for run in (old, new))
         assert now == {measure: row for measure, row in was.items() if measure not in rescore.LOST}
         assert facts(new)["fingerprints"]["ranking"] == facts(old)["fingerprints"]["ranking"]
+
+
+def test_a_reviewed_version_gives_every_value_of_a_fresh_run(work, monkeypatch):
+    argv = ("+variant=chunking_parent_child", "retriever=bm25", "latency=off")
+    assert quiet(*argv).code == 0
+    before = runs()
+    names = [run.name for run in before.values()]
+    assert ablate("review", "export", *names, "--out", "sheet.jsonl").code == 0
+    sheet = [json.loads(line) for line in (work / "sheet.jsonl").read_text(encoding="utf-8").splitlines()]
+    first = list({row["query_id"]: row for row in reversed(sheet)}.values())
+    answers = [
+        {"verdict": "не релевантно"},
+        {"verdict": "partly"},
+        {"verdict": "релевантно", "alternative": "новая"},
+        {"verdict": "relevant"},
+    ]
+    for number, row in enumerate(first):
+        row |= answers[number % 4]
+        if row["known facts"].count("\n") == 1:
+            row |= {"verdict": "relevant", "alternative": "1"}
+        if not row["known facts"] or row["query_id"].startswith("filter"):  # evidence would break a rule there
+            row |= {"verdict": "partly", "alternative": ""}
+    put(work, {"sheet.jsonl": "".join(json.dumps(row) + "\n" for row in sheet)})
+    sample = "pkg://ablate/data/sample"
+    said = ablate("review", "apply", "sheet.jsonl", "--dataset", sample, "--to", "reviewed", "--who", "Вера")
+    assert said.code == 0, said.err
+    assert again("reviewed", *names).code == 0
+    after = {name: {file: (run / file).read_bytes() for file in SCORED} for name, run in runs().items()}
+    old = {name: {file: (run / file).read_bytes() for file in SCORED} for name, run in before.items()}
+    assert all(after[name]["queries.jsonl"] != old[name]["queries.jsonl"] for name in before)
+    put(work, {"elsewhere/experiments/.keep": ""})
+    monkeypatch.setenv("ABLATE_WORKSPACE", str(work / "elsewhere"))
+    assert quiet(*argv, f"dataset.dir={work / 'reviewed'}").code == 0
+    fresh = runs("elsewhere")
+    assert {name: {file: (run / file).read_bytes() for file in SCORED} for name, run in fresh.items()} == after
+    for name, run in runs().items():
+        assert facts(run)["study"] == facts(fresh[name])["study"]
+        was, now = (json.loads((path / "metrics.json").read_text(encoding="utf-8")) for path in (fresh[name], run))
+        assert now["measures"] == {
+            measure: row for measure, row in was["measures"].items() if measure not in rescore.LOST
+        }
 
 
 def test_new_evidence_is_scored_and_nothing_is_encoded(work, data):
@@ -238,6 +280,15 @@ def test_a_ranking_that_is_not_the_scored_one_is_refused(work, data):
     said = again(version(work, data, **{"GUIDE.md": "x"}), run.name)
     assert said.code == 2
     assert "ranking.jsonl: found another ranking of the query" in said.err
+
+
+def test_a_place_in_a_document_that_there_is_not_is_told(work, data):
+    run = runs()["baseline"]
+    text = (run / "ranking.jsonl").read_text(encoding="utf-8").replace('"doc_id": "отпуск"', '"doc_id": "ушло"')
+    (run / "ranking.jsonl").write_text(text, encoding="utf-8")
+    said = again(version(work, data, **{"GUIDE.md": "x"}), run.name)
+    assert said.code == 2
+    assert "ranking.jsonl: found no 'ушло', expected places in documents of the dataset; run it again" in said.err
 
 
 def test_a_failed_run_has_nothing_to_score(work, data):

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shlex
 from itertools import chain, combinations
 
 import pytest
@@ -13,13 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ablate.dataset import Folder
+from ablate.dataset.options import flags
 from ablate.evaluate import audited
 from ablate.review.bounds import Held, bounds, extremes, holds
 from ablate.review.contexts import kappa
-from ablate.review.sheet import SOURCES, bare, beside, guarded, table
+from ablate.review.known import known
+from ablate.review.sheet import SOURCES, bare, beside, guarded, hashed, table
 from ablate.score import Scoring, of_ranking
 from ablate.score.context import context
-from ablate.score.judged import unjudged
+from ablate.score.judged import judged
 from ablate.types import Chunk, Context, Document, Judgment, Span, Truth, Unit
 from ablate.workspace import Workspace
 
@@ -173,7 +176,7 @@ EVIDENCE = ((Unit("a", (Span(10, 20),)),), (Unit("b"),))
     ],
 )
 def test_a_chunk_is_unjudged_where_it_touches_no_span_and_its_document_has_no_grade(truth, found, expected):
-    assert unjudged(truth, found) is expected
+    assert (not judged(truth)(found)) is expected
 
 
 # Export
@@ -223,6 +226,51 @@ def test_a_guarded_cell_comes_back_as_it_was(text):
     assert next(csv.DictReader(io.StringIO(table(SOURCES, [row]).decode("utf-8-sig"), newline="")))["text"] == guarded(
         text
     )
+
+
+@pytest.mark.parametrize(
+    "text", ["May 2025", "Май 2025", "Jan 5", "SEPT2", "(5)", "$5", "1E5", "3,14", "TRUE", "false", "Истина", "12 мая"]
+)
+def test_what_a_spreadsheet_takes_for_a_date_a_sum_or_a_truth_value_is_guarded(text):
+    assert guarded(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["i0001", "0", "512", "Правила", "vp-ru-parking", "Сколько раз? " * 5 + "2"])
+def test_what_a_spreadsheet_leaves_alone_is_not_guarded(text):
+    assert guarded(text) == text
+
+
+def test_a_spreadsheet_may_drop_control_characters(shop):
+    noise = "Велосипеды\x0c моют\tпо средам.\r\nЗамки\x0b смазывают маслом."
+    dataset(shop / "data", [*DOCUMENTS[:3], {**DOCUMENTS[3], "text": noise}, *DOCUMENTS[4:]], QUERIES, TRUTHS)
+    whole = {"doc_id": "уход", "start": 0, "end": len(noise)}
+    recorded(shop, "one", {"q-мойка": [whole]}, {})
+    recorded(shop, "two", {"q-мойка": [place("свои")]}, {})
+    assert ablate("review", "export", "one", "two", "--out", "sheet.csv").code == 0
+    rows = cells()
+    washing = next(row for row in rows if row["doc_id"] == "уход")
+    washing |= {"text": "Велосипеды моютпо средам.\nЗамки смазывают маслом.", "verdict": "relevant"}
+    put(rows)
+    said = apply("--who", "Вера")
+    assert said.code == 0, said.err
+    assert [entry["quote"] for entry in lines("new/ground_truth.jsonl")["q-мойка"]["relevant"]] == [noise]
+    other = {**undone(washing), "text": "Велосипеды моют по пятницам."}
+    assert hashed(SOURCES, other) != hashed(SOURCES, undone(washing))
+
+
+def test_a_byte_order_mark_that_was_taken_for_a_letter_does_no_harm(shop):
+    export()
+    fill({"памятка": {"verdict": "partly"}})
+    text = (shop / "sheet.csv").read_text(encoding="utf-8-sig")
+    (shop / "sheet.csv").write_text('"\ufeff""item"""' + text.removeprefix("item"), encoding="utf-8")
+    assert text.startswith("item,")
+    assert apply("--who", "Вера").code == 0
+
+
+def test_cells_are_parted_by_semicolons_if_asked(shop):
+    assert export("--semicolon").code == 0
+    head = (shop / "sheet.csv").read_text(encoding="utf-8-sig").splitlines()[0]
+    assert head == ";".join(f'"{column}"' for column in SOURCES.columns)
 
 
 def test_whichever_run_is_named_first_the_sheet_is_the_same(shop):
@@ -453,7 +501,7 @@ def test_a_source_joins_a_fact_and_then_the_new_version_scores_it(shop):
     assert coverage(old)["retrieval/coverage_at_1"] == 0
     assert coverage(new)["retrieval/coverage_at_1"] == 0.5
     assert coverage(new)["retrieval/hit_at_1"] == 1
-    assert not unjudged(new.truths["q-штраф"], Chunk(new.documents[1], 0, len(COPY)))
+    assert judged(new.truths["q-штраф"])(Chunk(new.documents[1], 0, len(COPY)))
 
 
 def test_a_named_fact_takes_a_source_by_its_name(shop):
@@ -618,6 +666,127 @@ def test_the_same_new_alternative_is_not_added_twice(shop):
     said = ablate("review", "apply", "sheet.csv", "--dataset", "new", "--to", "next", "--who", "Вера")
     assert said.code == 2
     assert "found all units of alternative 2 in alternative 3 as it would be" in said.err
+
+
+def test_the_next_command_is_told(shop):
+    said = export(out="лист 1.csv")
+    assert "when it is filled in: python -m ablate review apply 'лист 1.csv' --dataset " in said.out
+    told = shlex.split(said.out.partition("python -m ablate ")[2])
+    fill({"памятка": {"verdict": "partly"}}, "лист 1.csv")
+    assert told[-1] == "NEWDIR"
+    said = ablate(*told, "--who", "Вера")
+    assert said.code == 0, said.err
+    assert "python -m ablate rescore --dataset NEWDIR baseline-0001 reranker-0001" in said.out
+    assert "python -m ablate review agreement opinions.csv\n" in export("--expert", out="opinions.csv").out
+
+
+def test_the_flags_of_a_dataset_are_those_that_differ():
+    settings = {"_target_": "ablate.dataset.Folder", "dir": "x", "split": "dev", "evidence": "any"}
+    settings |= {"sufficient_grade": 2, "acl_default": "nobody", "title": True}
+    assert flags(settings) == ["--split", "dev", "--evidence", "any", "--sufficient-grade", "2"]
+    assert flags({}) == []
+
+
+def test_a_new_alternative_of_two_people_needs_a_label(shop):
+    export()
+    answers = {
+        ("q-мойка", "уход"): {"verdict": "relevant", "alternative": "new", "who": "Вера"},
+        ("q-мойка", "правила"): {"verdict": "relevant", "alternative": "new", "who": "Олег"},
+    }
+    fill(answers)
+    said = apply()
+    assert said.code == 2
+    assert "alternative: found a new one without a label by Вера and by Олег" in said.err
+    answers["q-мойка", "правила"]["alternative"] = "new B"
+    fill(answers)
+    rows = cells()
+    next(row for row in rows if row["doc_id"] == "уход" and row["end"] == "26").update(verdict="", alternative="")
+    put(rows)
+    said = apply()
+    assert said.code == 0, said.err
+    assert len(folder("new").read().truths["q-мойка"].alternatives) == 2
+
+
+@pytest.mark.parametrize("useful", ["relevant", "partly"])
+def test_a_text_that_holds_a_relevant_passage_is_not_called_irrelevant(shop, useful):
+    export()
+    rows = cells()
+    for row in rows:
+        if row["query_id"] == "q-мойка" and row["doc_id"] == "уход":
+            row["verdict"] = useful if row["end"] == "26" else "not relevant"
+    put(rows)
+    said = apply("--who", "Вера")
+    number = next(n for n, row in enumerate(rows, 2) if row["verdict"] == "not relevant")
+    assert said.code == 2
+    assert f"row {number}: verdict: found 'not relevant', where \"Велосипеды моют по средам.\" is relevant" in said.err
+    for row in rows:
+        row["verdict"] = "не релевантно" if row["verdict"] == useful else useful if row["verdict"] else ""
+    put(rows)
+    said = apply("--who", "Вера")
+    assert said.code == 0, said.err  # a part of a relevant text need not be
+
+
+def test_evidence_of_a_later_version_contradicts_a_verdict_on_the_text_around_it(shop):
+    export()
+    fill({("q-мойка", "уход"): {"verdict": "not relevant"}})
+    dataset(shop / "data", DOCUMENTS, QUERIES, [TRUTHS[0], {**TRUTHS[1], "alternatives": [[place("уход", "Замки")]]}])
+    said = apply("--who", "Вера")
+    assert said.code == 2
+    assert 'where "Замки" is relevant and a text that holds it is not' in said.err
+
+
+def test_an_alternative_that_the_sheet_did_not_show_takes_no_source(shop):
+    export()
+    fill({("q-мойка", "правила"): {"verdict": "relevant", "alternative": "1"}})
+    dataset(shop / "data", DOCUMENTS, QUERIES, [TRUTHS[0], {**TRUTHS[1], "alternatives": [[place("уход", "Замки")]]}])
+    said = apply("--who", "Вера")
+    assert said.code == 2
+    assert "found alternatives that have changed since" in said.err
+
+
+def test_a_fact_without_a_name_is_never_called_as_another_one_is():
+    row = {"alternatives": [[{"doc_id": "a", "fact": "#2"}, {"doc_id": "b"}, {"doc_id": "c"}, {"doc_id": "d"}]]}
+    assert known(row).alternatives == [{"#2": [0], "#3": [1], "#4": [2], "#5": [3]}]
+    row["alternatives"][0][0]["fact"] = "#3"
+    assert known(row).alternatives == [{"#3": [0], "#2": [1], "#4": [2], "#5": [3]}]
+    row["alternatives"][0].reverse()
+    assert known(row).alternatives == [{"#1": [0], "#2": [1], "#4": [2], "#3": [3]}]
+
+
+@pytest.mark.parametrize("to", ["data/corpus.jsonl/new", "sheet.csv/new"])
+def test_a_place_that_cannot_be_written_to_is_told(shop, to):
+    export()
+    fill({"памятка": {"verdict": "partly"}})
+    said = apply("--who", "Вера", to=to)
+    assert said.code == 2
+    assert "expected a place to write to; check --to" in said.err
+    assert "expected a place to write to" in export(out=f"{to}.csv").err
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda key: b"\xff", "found bytes that are not UTF-8, expected the key"),
+        (lambda key: key.replace(b'"baseline-0001",', b""), 'key "runs": found 1 names, expected those of two runs'),
+        (lambda key: key.replace(b'"principals": []', b'"principals": 5'), 'key "principals": found a number'),
+    ],
+)
+def test_a_key_that_was_changed_is_told(shop, change, told):
+    export()
+    fill({"памятка": {"verdict": "partly"}})
+    key = beside(shop / "sheet.csv")
+    assert change(key.read_bytes()) != key.read_bytes()
+    key.write_bytes(change(key.read_bytes()))
+    said = apply("--who", "Вера")
+    assert said.code == 2
+    assert told in said.err
+
+
+def test_a_place_in_a_document_that_there_is_not_is_told(shop):
+    recorded(shop, "one", {"q-нет": [{**place("уход"), "doc_id": "ушло"}]}, {})
+    said = ablate("review", "export", "one", "reranker", "--out", "sheet.csv")
+    assert said.code == 2
+    assert "ranking.jsonl: found no 'ушло', expected places in documents of the dataset" in said.err
 
 
 def test_a_second_opinion_that_contradicts_the_first_is_refused(shop):
@@ -858,9 +1027,21 @@ def test_an_expert_sees_whole_contexts_of_both_sides(shop):
     assert "1 without a passage" in said.out
 
 
+def test_an_expert_sees_of_a_context_what_who_asks_may_read(shop):
+    assert export("--expert").code == 0
+    shown = {query: [row["context"] for row in cells() if row["query_id"] == query] for query in LEFT}
+    assert len(shown["q-штраф"]) == 2
+    assert not [text for text in shown["q-штраф"] if SECRET in text]
+    assert [text for text in shown["q-мойка"] if SECRET in text]
+
+
 def test_where_expert_and_measure_disagree_comes_first(shop):
     said = experts(
-        {"2025": {"sufficient": "нет", "who": "Вера", "note": "старое"}, SECRET: {"sufficient": "No", "who": "Вера"}}
+        {
+            "2025": {"sufficient": "нет", "who": "Вера", "note": "старое"},
+            "--- !": {"sufficient": "No", "who": "Вера"},
+            SECRET: {"sufficient": "No", "who": "Вера"},
+        }
     )
     assert said.code == 0, said.err
     told = said.out.splitlines()
@@ -876,7 +1057,7 @@ def test_agreement_without_variety_has_no_kappa(shop):
 
 
 def test_agreement_as_json(shop):
-    experts({"2025": {"sufficient": "yes", "who": "Вера"}, SECRET: {"sufficient": "no", "who": "Вера"}})
+    experts({"2025": {"sufficient": "yes", "who": "Вера"}, "--- !": {"sufficient": "no", "who": "Вера"}})
     said = json.loads(ablate("review", "agreement", "sheet.csv", "--json").out)
     assert (said["n"], said["agreement"], said["kappa"], said["disagreements"]) == (2, 1.0, 1.0, [])
 
@@ -1007,12 +1188,12 @@ def test_bounds_hold_what_the_measure_gives_for_any_new_truth(shop):
     for query, source in found.unjudged:
         truth = Truth(query, (((Unit(source.document.id, (Span(source.start, source.end),)),),),))
         sides = []
-        for record, known in ((left, 0.0), (right, 1.0)):
+        for record, was in ((left, 0.0), (right, 1.0)):
             passages = [
                 Chunk(documents[row["doc_id"]], row["start"], row["end"]) for row in record.ranking[query]["context"]
             ]
             value = context(truth, Context(passages, 0), documents, denied, Scoring([1], 1.0, {}))["context/sufficient"]
-            sides.append(max(known, value))
+            sides.append(max(was, value))
         assert found.low <= sides[1] - sides[0] <= found.high
 
 
@@ -1037,6 +1218,7 @@ def test_an_incident_becomes_a_question_with_its_evidence(shop):
     )  # fmt: skip
     assert said.code == 0, said.err
     assert "4 queries, new: incident-ИНЦ-17, with evidence" in said.out
+    assert "a run on this version: python -m ablate dataset.dir=new" in said.out
     query = folder(shop / "new").read().queries[-1]
     assert (query.id, query.case, query.critical) == ("incident-ИНЦ-17", "ИНЦ-17", True)
     assert (query.principals, query.as_of) == ({"user:anna"}, "2026-02-20")
@@ -1085,11 +1267,15 @@ def test_an_incident_from_a_file(shop):
         (("--query", "Что?", "--case", "1", "--why", "absent", "--id", "q-штраф"), "which queries.jsonl has already"),
         (("--query", "Что?", "--case", "1", "--why", "absent", "--as-of", "вчера"), "expected an ISO date"),
         (("--query", "Что?", "--case", "1", "--unit", f"свои:{SECRET}"), "may not read"),
+        (("--query", "Что?", "--case", "1", "--why", "absent", "--who", " "), "the name of who adds it"),
+        (("--file", "flat.json"), '"alternatives": found a string ("правила: Опоздание."), expected a list of units'),
         (("--file", "none.json"), "check --file"),
         (("--file", "none.json", "--case", "1"), "--case: found it beside --file"),
     ],
 )
 def test_an_incident_that_cannot_be_used_is_told_and_nothing_is_written(shop, argv, told):
+    flat = {"query": "Что?", "case": "1", "alternatives": ["правила: Опоздание."]}
+    (shop / "flat.json").write_text(json.dumps(flat), encoding="utf-8")
     said = incident(*argv)
     assert said.code == 2
     assert told in said.err

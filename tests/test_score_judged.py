@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ablate.score.judged import judged_at, unjudged
+from ablate.score.judged import judged, judged_at
 from ablate.types import Chunk, Document, Judgment, Span, Truth, Unit
 
 RULE, OTHER = Document("правило", "Возврат возможен 14 дней."), Document("other", "Something else altogether.")
@@ -17,10 +17,10 @@ def at(truth, *chunks, k=3):
 
 
 def test_a_chunk_is_judged_that_overlaps_evidence_by_one_character():
-    assert not unjudged(NEEDED, Chunk(RULE, 18, 25))
-    assert unjudged(NEEDED, Chunk(RULE, 19, 25))
-    assert unjudged(NEEDED, Chunk(RULE, 0, 17))
-    assert unjudged(NEEDED, Chunk(OTHER, 17, 19))
+    assert judged(NEEDED)(Chunk(RULE, 18, 25))
+    assert not judged(NEEDED)(Chunk(RULE, 19, 25))
+    assert not judged(NEEDED)(Chunk(RULE, 0, 17))
+    assert not judged(NEEDED)(Chunk(OTHER, 17, 19))
 
 
 def test_not_relevant_is_judged_too():

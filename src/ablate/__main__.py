@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from ablate import __version__
+from ablate.clash import clash, warning
 from ablate.errors import AblateError, ConfigError
 
 USAGE = """\
@@ -87,6 +88,8 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the terminal cannot write must not lose the table
         sys.stdout.reconfigure(errors="backslashreplace")
+    if other := clash():
+        sys.stderr.write(f"ablate: {warning(other)}\n")
     try:
         name, rest = chosen(["--help"] if argv[:1] == ["help"] else argv)
         if name == "run" and not {"--help", "-h", "--version"}.isdisjoint(rest):

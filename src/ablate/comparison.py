@@ -12,6 +12,7 @@ from ablate.records import RunRecord
 SUFFICIENT, COVERAGE, COMPLETION = "context/sufficient", "context/coverage", "retrieval/completion_rr"
 DOCUMENT_NDCG, DOCUMENT_RECALL = "doc/ndcg_at_10", "doc/recall_at_10"
 TOKENS, VIOLATIONS, EXPOSED = "context/tokens", "acl/violations", "acl/exposure"
+PASSED = "acl/candidate_violations"
 P50, P50_BEFORE = "latency/total_p50", "latency/baseline_p50"
 ANN_RECALL = "retrieval/ann_recall"
 
@@ -127,11 +128,21 @@ def outcome(record: RunRecord, baseline: RunRecord | None) -> str:
     """What came out of one run, as the end of a sentence."""
     if not record.finished:
         return f"FAILED: {record.error or 'no reason was recorded'}"
-    if baseline is None:
-        return alone(record)
-    if (shown := round(sum(record.values(VIOLATIONS).values()))) > 0:
-        return f"{shown} FORBIDDEN documents handed over; {change(record, baseline)}"
-    return change(record, baseline)
+    said = alone(record) if baseline is None else change(record, baseline)
+    return f"{found}; {said}" if (found := forbidden(record)) else said
+
+
+def forbidden(record: RunRecord) -> str:
+    """What a run gave out that the ACL denies, before anything else is said; nothing where there is nothing."""
+    shown, passed = (total(record, measure) for measure in (VIOLATIONS, PASSED))
+    if shown:
+        return f"{shown} FORBIDDEN documents handed over"
+    return f"{passed} FORBIDDEN documents among the candidates" if passed else ""
+
+
+def total(record: RunRecord, measure: str) -> int:
+    """The sum of a measure that counts."""
+    return round(sum(record.values(measure).values()))
 
 
 def change(record: RunRecord, baseline: RunRecord) -> str:

@@ -11,13 +11,17 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Any
 
+from ablate.extraction import KINDS
 from ablate.models import processors
 
 LONGEST_DIFF = 200_000
 """Characters of an uncommitted change that are kept; a longer one is cut and says so."""
 
-DATA = ("jsonl", "tsv")
-"""Kinds of files whose changes are not kept: they hold texts that not everybody may read, and have fingerprints."""
+DATA = ("csv", "jsonl", "tsv", *(ending.removeprefix(".") for ending in KINDS))
+"""Kinds of files whose changes are not kept: they hold texts that not everybody may read, and have fingerprints.
+
+Those are the files of a dataset, the sheets of a review, and the documents of a folder that is imported.
+"""
 
 
 def environment(folder: Path) -> dict[str, Any]:

@@ -14,9 +14,10 @@ from typing import Any
 from ablate import records
 from ablate.config import settings
 from ablate.dataset.once import read_once
-from ablate.errors import first_line
+from ablate.errors import AblateError, first_line
 from ablate.identity import Side, digest, sides
 from ablate.progress import draw, erase
+from ablate.quotation import told
 from ablate.records import RunRecord
 from ablate.reranker import Pair
 from ablate.store import Stored, StoredEmbedder, StoredReranker, length, named, offers
@@ -204,8 +205,11 @@ def tried(read: Callable[[Any], Any], items: Sequence[Any]) -> tuple[float | Non
         read(items[:1])  # loads it
         began = time.perf_counter()
         answer = read(items)
-    except Exception as error:  # its run tells in full
+    except AblateError as error:  # its run tells in full
         log.warning("%s", first_line(error))
+        return None, None
+    except Exception as error:  # its words may quote what the model was given, and its run tells those that may be told
+        log.warning("a model that was tried out: found %s, expected an answer; its run says more", type(error).__name__)
         return None, None
     finally:
         erase()
@@ -252,7 +256,8 @@ class Demand:
                     self.add(side, [base] if side is base else [base, side], dataset)
                 self.runs[side.run] = known
             except Exception as error:
-                self.problems.append(f"{side.variant}: {first_line(error)}")
+                said = str(error) if isinstance(error, AblateError) else told(error, dataset).reason
+                self.problems.append(f"{side.variant}: {said.splitlines()[0]}")
 
     def add(self, side: Side, together: Sequence[Side], dataset: Dataset) -> None:
         """A run of `side`; all that are timed `together` are indexed for it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -141,12 +142,33 @@ class Inspector:
         if not self.audit.checked:
             return Exposure(False, frozenset())
         query = unlabelled(trace.query)
-        denied = self.audit.denied(query.principals)
-        stages = [trace.permitted, trace.ranked]
-        if np.array_equal(self.ready.access.allowed(query), self.readable(query.principals, denied)):
-            stages += [*trace.candidates.sources.values(), trace.candidates.fused]
+        denied = self.audit.denied(query.principals) | self.strange(trace)
+        found = [*trace.candidates.sources.values(), trace.candidates.fused]
+        stages = [trace.permitted, trace.ranked, *(self.ruled_out(query, hits) for hits in found)]
         unrestricted, readable = (self.ready.search(asked).fused for asked in self.asked(query))
         return Exposure(True, denied, stages, unrestricted, len(readable))
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """Where each document stands in a mask, by its id."""
+        return {document.id: place for place, document in enumerate(self.ready.dataset.documents)}
+
+    def known(self, document: Document) -> bool:
+        """Whether a document is the corpus's own: about the text of any other the ACL says nothing."""
+        place = self.places.get(document.id)
+        return place is not None and self.ready.dataset.documents[place] is document
+
+    def strange(self, trace: Trace) -> frozenset[str]:
+        """The ids under which a stage gave out text that is of no document of the corpus."""
+        lists = [*trace.candidates.sources.values(), trace.candidates.fused, trace.permitted, trace.ranked]
+        chunks = [*(hit.chunk for hits in lists for hit in hits), *trace.context.passages]
+        return frozenset(chunk.document.id for chunk in chunks if not self.known(chunk.document))
+
+    def ruled_out(self, query: Query, hits: Sequence[Hit]) -> list[Hit]:
+        """What a search found although access had taken it out; what access strikes out afterwards is not among it."""
+        allowed = self.ready.access.allowed(query)
+        places = ((hit, self.places.get(hit.chunk.document.id)) for hit in hits)
+        return [hit for hit, place in places if place is None or not allowed[place]]
 
     def asked(self, query: Query) -> list[Asked]:
         """Two searches: without access, and an exact one among what the ACL allows; none where nothing is checked."""

@@ -209,8 +209,8 @@ class Rescored:
         """
         row, documents = self.run.queries[name], self.version.documents
         line = self.run.ranking.get(name, {"hits": (), "context": ()})
-        hits = [Hit(chunk, 0.0) for chunk in chunks(line["hits"], documents)]
-        context = Context(chunks(line["context"], documents), int(row["values"]["context/tokens"]))
+        hits = [Hit(chunk, 0.0) for chunk in chunks(self.run, line["hits"], documents)]
+        context = Context(chunks(self.run, line["context"], documents), int(row["values"]["context/tokens"]))
         pool = row["pool"]
         trace = Trace(
             self.version.queries[name], Candidates({}, ()), (), hits, context, pool["chunks"], pool["documents"], {}

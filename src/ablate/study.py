@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import logging
 import os
-import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from ablate.identity import Side, digest, sides
 from ablate.latency import Timing
 from ablate.pipeline import Line, Pieces, Ready, chunked, ready, views
 from ablate.progress import computed
+from ablate.quotation import told
 from ablate.records import RunRecord
 from ablate.store import live, stored
 from ablate.types import Dataset
@@ -106,8 +106,9 @@ def run(plan: Plan, place: Workspace) -> Outcome:
         log.error("%s: %s", plan.variant or "baseline", error)
         return Outcome(made, str(error), error.code)
     except Exception as error:
-        log.error("%s", traceback.format_exc())
-        return Outcome(made, f"{plan.variant or 'baseline'} failed: {type(error).__name__}: {error}", 1)
+        said = told(error, read_once(settings(plan.baseline).dataset))
+        log.error("%s", said.trace)
+        return Outcome(made, f"{plan.variant or 'baseline'} failed: {said.reason}", 1)
     return Outcome(made)
 
 
@@ -166,9 +167,9 @@ class Session:
         except AblateError:
             raise
         except (Exception, SystemExit) as error:  # a component that exits must not end the other jobs
-            log.error("%s", traceback.format_exc())
-            reason = f"{type(error).__name__}: {error}"
-            record = records.write(folder, archive.failed(side, facts, reason))
+            said = told(error, self.dataset)
+            log.error("%s", said.trace)
+            record = records.write(folder, archive.failed(side, facts, said.reason))
         return tracked(record, baseline, side.settings.tracking, self.place)
 
     def measured(self, side: Side, together: Sequence[Side]) -> tuple[Evaluation, list[Timing]]:

@@ -15,6 +15,7 @@ from ablate.comparison import (
     DOCUMENT_RECALL,
     EXPOSED,
     P50,
+    PASSED,
     SUFFICIENT,
     TOKENS,
     VIOLATIONS,
@@ -22,6 +23,7 @@ from ablate.comparison import (
     at_budget,
     at_equal_tokens,
     by_cohort,
+    forbidden,
     headline,
     inert,
     judged_at,
@@ -32,6 +34,7 @@ from ablate.comparison import (
     second,
     short,
     told,
+    total,
     whole_documents,
 )
 from ablate.errors import NotComparable
@@ -185,7 +188,9 @@ class Comparison:
         """What came out, the table, and what must be known beside it."""
         first = self.lead or self.records[0]
         studies = ", ".join(dict.fromkeys(record.study for record in self.records))
-        yield page.title(f"{studies}: {len(first.queries)} queries of {first.dataset}")
+        leaking = ", ".join(self.labels[record.id] for record in self.records if record.finished and forbidden(record))
+        alarm = f"; FORBIDDEN documents in {leaking}" if leaking else ""
+        yield page.title(f"{studies}: {len(first.queries)} queries of {first.dataset}{alarm}")
         if sentences := [self.sentence(record) for record in self.records if record is not subject]:
             yield page.items(sentences)
         if self.lead is None:
@@ -348,7 +353,9 @@ def violations(record: RunRecord) -> str:
     found, exposed = record.values(VIOLATIONS), sum(value > 0 for value in record.values(EXPOSED).values())
     if not found:
         return "not checked"
-    documents = round(sum(found.values()))
+    documents, passed = total(record, VIOLATIONS), total(record, PASSED)
+    if passed and not documents:
+        return f"0, {passed} among candidates, {exposed or 'none'} exposed"
     return f"0 of {exposed} exposed" if exposed and not documents else f"{documents}, {exposed or 'none'} exposed"
 
 

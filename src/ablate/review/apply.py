@@ -25,7 +25,7 @@ class Applied:
 
     `joined` sources became one more of a known fact, `opened` alternatives are new, `whole` sources of either are the
     whole text of a row; `graded` queries have their evidence among the judged sources now; `silent` rows had no verdict
-    and changed nothing.
+    and changed nothing; `runs` are those that found the sources.
     """
 
     version: Published
@@ -37,6 +37,7 @@ class Applied:
     graded: int
     silent: int
     converted: bool
+    runs: Sequence[str]
 
 
 def apply(sheet: Path, folder: Folder, to: Path, name: str | None, who: str, when: str) -> Applied:
@@ -68,6 +69,7 @@ def apply(sheet: Path, folder: Folder, to: Path, name: str | None, who: str, whe
         graded=found.graded,
         silent=len(key.rows) - len(verdicts),
         converted=old.converted,
+        runs=key.made["runs"],
     )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ablate.dataset.lines import quoted
 from ablate.review.known import unit, units
 from ablate.review.verdicts import Verdict
 from ablate.review.version import Version
@@ -37,7 +39,7 @@ class Line:
                 self.join(verdict, verdict.joins)
         for label in dict.fromkeys(verdict.opens for verdict in verdicts if verdict.opens is not None):
             self.open([verdict for verdict in verdicts if verdict.opens == label])
-        self.problems += self.contained()
+        self.problems += [*self.contained(), *self.contradicted(verdicts)]
         self.row["reviewed"].extend(self.entry(verdict, when) for verdict in verdicts)
 
     @property
@@ -112,8 +114,17 @@ class Line:
         self.facts[verdict.row["item"]] = fact
 
     def open(self, verdicts: Sequence[Verdict]) -> None:
-        """Make the sources that were named together a new alternative."""
+        """Make the sources that were named together a new alternative; two people name one by its label alone."""
         alternatives = self.row["alternatives"]
+        if not verdicts[0].opens and len(who := sorted({verdict.who for verdict in verdicts})) > 1:
+            self.problems.append(
+                verdicts[0].row.problem(
+                    "alternative",
+                    f"a new one without a label by {' and by '.join(who)}",
+                    "a label in rows of several people",
+                    "write new A in those that are enough together, and new B in the others",
+                )
+            )
         self.touched[len(alternatives)] = list(verdicts)
         alternatives.append([{**v.unit, **({"fact": v.fact} if v.fact else {})} for v in verdicts])
 
@@ -129,6 +140,24 @@ class Line:
                     "alternatives of which none contains another, as A or (A and B) is A",
                     "correct the rows of this question that name one of them",
                 )
+
+    def contradicted(self, verdicts: Sequence[Verdict]) -> Iterator[str]:
+        """Verdicts by which a text is not relevant as a whole and a passage of it is."""
+        said = {unit(verdict.unit, self.documents): verdict for verdict in verdicts if verdict.grade is not None}
+        graded = [(unit(ungraded(entry), self.documents), entry["grade"]) for entry in self.row["relevant"]]
+        evidence = [u for alternative in self.row["alternatives"] for u in units(alternative, self.documents)]
+        useful = dict.fromkeys([*evidence, *(u for u, grade in graded if grade)])
+        for text in (u for u, grade in graded if not grade):
+            for passage in (u for u in useful if within(u, text)):
+                verdict = said.get(text) or said.get(passage)
+                if verdict:
+                    words = " … ".join(self.documents[passage.document].text[a:b] for a, b in passage.spans)
+                    yield verdict.row.problem(
+                        "verdict",
+                        f"{verdict.word!r}, where {quoted(words)} is relevant and a text that holds it is not",
+                        "a text with a relevant passage to be relevant or partly so",
+                        "settle it between those who judged",
+                    )
 
     def entry(self, verdict: Verdict, when: str) -> dict[str, Any]:
         """What `reviewed` keeps of a verdict: an alternative that is new was added, everything else was judged."""
@@ -162,15 +191,24 @@ class Changes:
 def changes(version: Version, verdicts: Sequence[Verdict], when: str) -> Changes:
     """Every query's verdicts, written into its line; a query that has none gets one."""
     rows, problems, graded = {}, [], 0
-    for query in dict.fromkeys(verdict.query for verdict in verdicts):
+    by_query: dict[str, list[Verdict]] = defaultdict(list)
+    for verdict in verdicts:
+        by_query[verdict.query].append(verdict)
+    for query, said in by_query.items():
         row = copy.deepcopy(dict(version.rows.get(query, {"query_id": query})))
         truth = version.dataset.truths[query]
         line = Line(row, truth, version.documents)
-        line.take([verdict for verdict in verdicts if verdict.query == query], when)
+        line.take(said, when)
         rows[query] = {key: value for key, value in row.items() if value != []}
         problems += line.problems
         graded += line.regraded
     return Changes(rows, graded, problems)
+
+
+def within(passage: Unit, text: Unit) -> bool:
+    """Whether all spans of a passage lie in those of a text; neither is a whole document."""
+    inside = (any(a.start <= b.start and b.end <= a.end for a in text.spans) for b in passage.spans)
+    return passage.document == text.document and bool(passage.spans) and all(inside)
 
 
 def free(name: str, alternative: Sequence[Mapping[str, Any]]) -> str:

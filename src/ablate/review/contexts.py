@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from ablate.comparison import SUFFICIENT
 from ablate.dataset.lines import quoted
+from ablate.records import RunRecord
 from ablate.review.sheet import CONTEXTS, BadSheet, Cells, Key, Row, hashed
 from ablate.review.sides import Sides
 from ablate.review.sources import Blind, asked, drawn, reader
 from ablate.review.words import CANNOT_TELL, ENOUGH, meant
-from ablate.types import Chunk
+from ablate.types import Chunk, Query
 
 Context = tuple[Chunk, ...]
 
@@ -20,7 +21,11 @@ RULE = "\n\n* * *\n\n"
 
 
 def blind(sides: Sides, size: int | None, seed: int, principals: Sequence[str]) -> Blind:
-    """The whole contexts of both sides, equal ones once; left out are empty ones and those with a forbidden text."""
+    """The whole contexts of both sides, equal ones once; left out are empty ones and those with a text that the
+    reviewer may not read.
+
+    Passages that who asks may not read are not shown: they support nothing, whatever they say.
+    """
     chosen, left_out = _chosen(sides, size, seed, principals)
     return Blind([_row(number, sides, query, context) for number, (query, context) in enumerate(chosen, 1)], left_out)
 
@@ -32,13 +37,18 @@ def _chosen(
     found: dict[str, list[Context]] = {}
     empty, unread = 0, 0
     for query in sides.dataset.queries:
-        handed = dict.fromkeys(tuple(sides.context(record, query.id)) for record in sides.runs)
+        handed = dict.fromkeys(_handed(sides, record, query) for record in sides.runs)
         written = [context for context in handed if context]
         found[query.id] = [c for c in written if all(readable(passage.document.id) for passage in c)]
         empty += len(handed) - len(written)
         unread += len(written) - len(found[query.id])
     chosen, cut = drawn(found, size, seed)
     return chosen, {"without a passage": empty, "forbidden to the reviewer": unread, "beyond --size": cut}
+
+
+def _handed(sides: Sides, record: RunRecord, query: Query) -> Context:
+    denied = sides.audit.denied(query.principals)
+    return tuple(passage for passage in sides.context(record, query.id) if passage.document.id not in denied)
 
 
 def _row(number: int, sides: Sides, query: str, context: Context) -> Cells:
@@ -148,7 +158,7 @@ def measured(key: Key, sides: Sides) -> Mapping[str, bool | None]:
                 f"{row['item']}: found another context in the runs, expected the one that was sent out; "
                 "the runs or the dataset have changed: export the sheet again"
             )
-        side = next(record for record in sides.runs if tuple(sides.context(record, query)) == context)
+        side = next(record for record in sides.runs if _handed(sides, record, sides.queries[query]) == context)
         value = side.values(SUFFICIENT).get(query)
         found[row["item"]] = None if value is None else value == 1
     return found

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ablate.dataset import Folder
-from ablate.dataset.lines import Entry, near, parsed, quoted
+from ablate.dataset.lines import Entry, described, near, parsed, quoted
 from ablate.dataset.queries import WHY
 from ablate.dataset.truth import located
 from ablate.dataset.write import absent
@@ -80,6 +80,9 @@ class Incident:
         if bool(groups) == bool(why):
             found = "evidence and a reason why there is none" if groups else "no evidence and no reason why"
             entry.fault("alternatives", found, "one of the two", "give --unit, or --why with " + ", ".join(WHY))
+        for group in groups:
+            if not isinstance(group, list):
+                entry.fault("alternatives", described(group), "a list of units", "write it in square brackets")
         alternatives = [[self.unit(documents, value) for value in group] for group in groups]
         note = {"note": entry.string("note")} if entry.has("note") else {}
         said: list[dict[str, Any]] = [{"who": who, "when": when, "action": "incident", **note}]
@@ -142,9 +145,11 @@ def add(incident: Incident, folder: Folder, to: Path, name: str | None, who: str
 
     """
     absent(to)
+    if not who.strip():
+        incident.entry.fault("who", "nothing", "the name of who adds it", "give --who")
     old = version(folder)
     row = incident.query()
     if incident.id in old.asked:
         incident.entry.fault("id", f'"{incident.id}", which queries.jsonl has already', "a new id", "give --id")
-    truth = incident.truth(old.documents, who, when)
+    truth = incident.truth(old.documents, who.strip(), when)
     return old.publish(to, name, {incident.id: truth}, {incident.id: row})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from ablate.dataset.lines import Entry
@@ -17,7 +18,8 @@ _LONG = 240
 class Known:
     """The alternatives of one query, numbered from 1: of each the facts by the name that a sheet gives them.
 
-    A fact is the positions of its units. One without a name of its own is called by its number: `#2`.
+    A fact is the positions of its units. One without a name of its own is called by its number, `#2`, or, where another
+    fact has that for a name, by the next.
     """
 
     alternatives: Sequence[Mapping[str, Sequence[int]]]
@@ -35,8 +37,10 @@ def known(row: Mapping[str, Any]) -> Known:
     alternatives = []
     for units in row.get("alternatives") or ():
         facts: dict[str, list[int]] = {}
+        named = {value.get("fact") for value in units}
         for position, value in enumerate(units):
-            facts.setdefault(value.get("fact") or f"#{len(facts) + 1}", []).append(position)
+            unused = (name for n in count(len(facts) + 1) if (name := f"#{n}") not in named | facts.keys())
+            facts.setdefault(value.get("fact") or next(unused), []).append(position)
         alternatives.append(facts)
     return Known(alternatives)
 

@@ -83,23 +83,22 @@ class Key:
     made: Mapping[str, Any]
 
 
-def write(path: Path, kind: Kind, rows: Sequence[Cells], made: Mapping[str, Any]) -> None:
-    """Write a sheet and its key, both new; the ending of the name says in which form.
+def write(path: Path, kind: Kind, rows: Sequence[Cells], made: Mapping[str, Any], sign: str = ",") -> None:
+    """Write a sheet and its key, both new; the ending of the name says in which form, `sign` parts the cells of CSV.
 
     Raises:
         BadSheet: another ending than .csv or .jsonl, or a file that is there already: somebody may have filled it in.
 
     """
-    forms = {".csv": lambda: table(kind, rows), ".jsonl": lambda: b"".join(map(line, rows))}
+    forms = {".csv": lambda: table(kind, rows, sign), ".jsonl": lambda: b"".join(map(line, rows))}
     if path.suffix.lower() not in forms:
         raise BadSheet(f"--out: found {str(path)!r}, expected a name that ends with .csv or .jsonl; choose one")
     for place in (path, beside(path)):
         if place.exists():
             raise BadSheet(f"{place}: found a file, expected none; it may be filled in already: choose another name")
     key = {"kind": kind.name, **made, "rows": {row["item"]: hashed(kind, row) for row in rows}}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace(path, forms[path.suffix.lower()]())
     replace(beside(path), json.dumps(key, ensure_ascii=False, indent=1).encode() + b"\n")
+    replace(path, forms[path.suffix.lower()]())
 
 
 def read(path: Path, kind: Kind) -> tuple[list[Row], Key]:
@@ -128,10 +127,10 @@ def beside(path: Path) -> Path:
     return path.with_name(f"{path.name}.key.json")
 
 
-def table(kind: Kind, rows: Iterable[Cells]) -> bytes:
+def table(kind: Kind, rows: Iterable[Cells], sign: str = ",") -> bytes:
     """CSV in UTF-8 with a byte order mark, by which spreadsheets know it; every cell in quotes and guarded."""
     out = io.StringIO(newline="")
-    writer = csv.writer(out, quoting=csv.QUOTE_ALL)
+    writer = csv.writer(out, quoting=csv.QUOTE_ALL, delimiter=sign)
     writer.writerow(kind.columns)
     writer.writerows([guarded(row[column]) for column in kind.columns] for row in rows)
     return out.getvalue().encode("utf-8-sig")
@@ -140,13 +139,14 @@ def table(kind: Kind, rows: Iterable[Cells]) -> bytes:
 def guarded(text: str) -> str:
     """A cell that a spreadsheet neither runs as a formula nor rewrites as a number or a date.
 
-    Those that it would get an apostrophe in front, and so do those that begin with one, so that `bare` undoes it.
+    Those that it would get an apostrophe in front, and so do those that begin with one, so that `bare` undoes it. What
+    is short and has a digit may be a date or a sum somewhere: `May 2025`, `Май 2025`, `SEPT2`, `(5)`, `$5`.
     """
-    return f"'{text}" if _ACTIVE.match(text) and not _WHOLE.fullmatch(text) else text
+    return f"'{text}" if _ACTIVE.match(text) and not _SAFE.fullmatch(text) else text
 
 
-_ACTIVE = re.compile(r"['=+\-@\t\r]|\s*[=+\-@]|\d.{0,39}\Z")
-_WHOLE = re.compile(r"0|[1-9]\d{0,8}")
+_ACTIVE = re.compile(r"['=+\-@\t\r]|\s*[=+\-@]|(?=.{1,40}\Z).*\d|(?i:true|false|истина|ложь)\Z")
+_SAFE = re.compile(r"i\d{4,}|0|[1-9]\d{0,8}")
 
 
 def bare(text: str) -> str:
@@ -154,9 +154,14 @@ def bare(text: str) -> str:
     return text.removeprefix("'")
 
 
+def kept(text: str) -> str:
+    """What every spreadsheet keeps of a cell: lines that end alike, no tabs and no other control characters."""
+    return re.sub(r"[\x00-\x09\x0b-\x1f\x7f]", "", re.sub(r"\r\n?", "\n", text))
+
+
 def hashed(kind: Kind, row: Cells) -> str:
-    """A hash of the fixed columns; how lines end is left out, since spreadsheets end them in their own way."""
-    cells = [re.sub(r"\r\n?", "\n", row[column]) for column in kind.fixed]
+    """A hash of the fixed columns, of what every spreadsheet keeps of them."""
+    cells = [kept(row[column]) for column in kind.fixed]
     return hashlib.blake2b(json.dumps(cells, ensure_ascii=False).encode(), digest_size=12).hexdigest()
 
 
@@ -168,15 +173,19 @@ def lot(seed: int, *names: object) -> str:
 def _key(path: Path) -> Key:
     try:
         text = path.read_text(encoding="utf-8")
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:
+        found = "bytes that are not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
         raise BadSheet(
-            f"{path}: found {error.strerror}, expected the key that was written beside the sheet; put it there, and "
+            f"{path}: found {found}, expected the key that was written beside the sheet; put it there, and "
             "give the sheet the name that it had"
         ) from error
     entry = Entry(path.name, parsed(path.name, text))
     kind, rows = KINDS.get(entry.string("kind")), entry.mapping("rows")
     if kind is None:
         entry.fault("kind", quoted(entry.string("kind")), f"one of {', '.join(KINDS)}", "export the sheet again")
+    if len(entry.names("runs")) != 2:
+        entry.fault("runs", f"{len(entry.items('runs'))} names", "those of two runs", "export the sheet again")
+    entry.names("principals")
     return Key(kind, rows, {name: value for name, value in entry.value.items() if name not in ("kind", "rows")})
 
 
@@ -203,6 +212,7 @@ def _lines(path: Path, kind: Kind, data: bytes) -> Iterator[Row]:
         ) from error
     csv.field_size_limit(sys.maxsize)  # a whole document may stand in a cell
     heads = {sign: next(csv.reader(io.StringIO(text, newline=""), delimiter=sign), []) for sign in ",;\t"}
+    heads = {sign: [name.strip('\ufeff"') for name in head] for sign, head in heads.items()}  # a mark read as a letter
     sign = max(heads, key=lambda sign: len(set(heads[sign]) & set(kind.columns)))
     if missing := [column for column in kind.columns if column not in heads[sign]]:
         raise BadSheet(f"{path}: found no column {missing[0]!r}, expected the columns that were sent; put it back")

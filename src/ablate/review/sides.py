@@ -10,7 +10,7 @@ from typing import Any
 from ablate.audit import Audit
 from ablate.errors import NotComparable
 from ablate.evaluate import audited
-from ablate.records import RunRecord, find, named
+from ablate.records import BrokenRecord, RunRecord, find, named
 from ablate.types import Chunk, Dataset, Document, Query
 from ablate.workspace import Workspace
 
@@ -39,11 +39,11 @@ class Sides:
 
     def ranked(self, record: RunRecord, query: str, depth: int) -> list[Chunk]:
         """The first `depth` chunks of a side, best first."""
-        return chunks(record.ranking.get(query, {}).get("hits", [])[:depth], self.documents)
+        return chunks(record, record.ranking.get(query, {}).get("hits", [])[:depth], self.documents)
 
     def context(self, record: RunRecord, query: str) -> list[Chunk]:
         """The passages that a side handed over, in reading order."""
-        return chunks(record.ranking.get(query, {}).get("context", []), self.documents)
+        return chunks(record, record.ranking.get(query, {}).get("context", []), self.documents)
 
     def depth(self, wanted: int | None) -> int:
         """The one depth to which both sides are looked through: `wanted`, else the k that both ran with.
@@ -123,9 +123,20 @@ def recorded(record: RunRecord, dir: str | None) -> Dataset:
     return dataset
 
 
-def chunks(rows: Iterable[Mapping[str, Any]], documents: Mapping[str, Document]) -> list[Chunk]:
-    """Recorded places as chunks of the documents that they name."""
-    return [Chunk(documents[row["doc_id"]], row["start"], row["end"]) for row in rows]
+def chunks(record: RunRecord, rows: Iterable[Mapping[str, Any]], documents: Mapping[str, Document]) -> list[Chunk]:
+    """Places that a run recorded as chunks of the documents that they name.
+
+    Raises:
+        BrokenRecord: a place without one of its keys, or in a document that there is not.
+
+    """
+    try:
+        return [Chunk(documents[row["doc_id"]], row["start"], row["end"]) for row in rows]
+    except KeyError as error:
+        raise BrokenRecord(
+            f"{record.folder / 'ranking.jsonl'}: found no {error}, expected places in documents of the dataset; "
+            "run it again"
+        ) from error
 
 
 def short(fingerprint: str | None) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 
 from ablate.dataset.lines import quoted
 from ablate.review.known import Known, known, told
-from ablate.review.sheet import FACTS, Row
+from ablate.review.sheet import FACTS, Row, kept
 from ablate.review.version import Version
-from ablate.review.words import CANNOT_TELL, GRADES, NEW, PARTLY, RELEVANT, VERDICTS, meant, simple
+from ablate.review.words import GRADES, NEW, PARTLY, RELEVANT, VERDICTS, meant, simple
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Reading:
         """What does not belong to this dataset."""
         document = self.version.documents.get(row["doc_id"])
         found = document.text[int(row["start"]) : int(row["end"])] if document else ""
-        if one_ending(found) != one_ending(row["text"]):
+        if kept(found) != kept(row["text"]):
             yield row.problem(
                 "text",
                 "a text that this dataset does not have there",
@@ -149,7 +149,7 @@ class Reading:
     def fact(self, row: Row, held: Known, number: int) -> Sequence[int]:
         """The units of the fact that a source is one more of."""
         now = told(self.version.rows[row["query_id"]], self.version.documents, self.readable)
-        if not one_ending(now).startswith(one_ending(row[FACTS])):
+        if not row[FACTS] or not kept(now).startswith(kept(row[FACTS])):
             self.problems.append(
                 row.problem(
                     FACTS, "alternatives that have changed since", "those of this dataset", "export the sheet again"
@@ -164,7 +164,7 @@ class Reading:
 
     def closed(self, row: Row) -> Iterator[str]:
         """Why a query takes no new alternative."""
-        query = next(query for query in self.version.dataset.queries if query.id == row["query_id"])
+        query = self.version.queries[row["query_id"]]
         declared = self.version.dataset.truths[query.id].alternatives
         if not query.answerable:
             yield row.problem(
@@ -185,12 +185,3 @@ class Reading:
 def filled_in(row: Row) -> bool:
     """Whether a person said anything of a row; a name alone, drawn down the column, says nothing."""
     return any(row.said(column) for column in ("verdict", "quote", "fact", "alternative", "note"))
-
-
-def one_ending(text: str) -> str:
-    """A text with all its lines ending alike, since spreadsheets end them in their own way."""
-    return re.sub(r"\r\n?", "\n", text)
-
-
-def undecided(verdicts: Sequence[Verdict]) -> int:
-    return sum(verdict.word == CANNOT_TELL for verdict in verdicts)

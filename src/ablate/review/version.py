@@ -15,7 +15,8 @@ from ablate.dataset.freeze import Freezing
 from ablate.dataset.lines import entries, lines, parsed
 from ablate.dataset.manifest import Manifest
 from ablate.dataset.write import absent, line, write
-from ablate.types import Dataset, Document, Truth
+from ablate.errors import DatasetError
+from ablate.types import Dataset, Document, Query, Truth
 
 TRUTHS, QUERIES = "ground_truth.jsonl", "queries.jsonl"
 
@@ -33,6 +34,10 @@ class Version:
     @cached_property
     def documents(self) -> Mapping[str, Document]:
         return {document.id: document for document in self.dataset.documents}
+
+    @cached_property
+    def queries(self) -> Mapping[str, Query]:
+        return {query.id: query for query in self.dataset.queries}
 
     @cached_property
     def content(self) -> Mapping[str, bytes]:
@@ -76,11 +81,11 @@ class Version:
         It is called `name`, by default the number after this version's, and this version, if it is frozen, its parent.
 
         Raises:
-            DatasetError: something is at `to`, or the result breaks a rule; then nothing is written.
+            DatasetError: something is at `to`, or it cannot be written there, or the result breaks a rule; then nothing
+                is written.
 
         """
         absent(to)
-        to.parent.mkdir(parents=True, exist_ok=True)
         old = Path(self.dataset.folder)
         known = manifest.known(old)
         freezing = Freezing(name, str(old) if known else None, bool(known and known.excluded), False)
@@ -89,14 +94,18 @@ class Version:
             TRUTHS: merged(TRUTHS, self.content[TRUTHS], "query_id", truths),
             QUERIES: merged(QUERIES, self.content[QUERIES], "_id", queries or {}),
         }
-        with tempfile.TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as place:
-            fresh = replace(self.folder, dir=str(Path(place) / to.name))
-            write(Path(fresh.dir), content)
-            made = freezing(fresh).manifest
-            dataset = fresh.read()
-            if to.is_dir():
-                to.rmdir()
-            os.rename(fresh.dir, to)
+        try:
+            to.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as place:
+                fresh = replace(self.folder, dir=str(Path(place) / to.name))
+                write(Path(fresh.dir), content)
+                made = freezing(fresh).manifest
+                dataset = fresh.read()
+                if to.is_dir():
+                    to.rmdir()
+                os.rename(fresh.dir, to)
+        except OSError as error:
+            raise DatasetError(f"{to}: found {error.strerror}, expected a place to write to; check --to") from error
         return Published(replace(dataset, folder=str(to.resolve())), made)
 
 

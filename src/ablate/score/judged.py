@@ -25,13 +25,8 @@ def _share(known: Sequence[bool]) -> float:
     return sum(known) / len(known) if known else 1.0
 
 
-def unjudged(truth: Truth, chunk: Chunk) -> bool:
-    """Whether the ground truth says nothing about a chunk, so that it counts as useless without anybody's word."""
-    return not judged(truth)(chunk)
-
-
 def judged(truth: Truth) -> Callable[[Chunk], bool]:
-    """Whether the ground truth says something about a chunk.
+    """Whether the ground truth says something about a chunk; what it does not speak of counts as useless.
 
     It does if the chunk overlaps a span of an alternative or a judged span, of grade 0 too, or if its document is
     judged as a whole. It does where `complete` is declared: what such a list leaves out is not relevant.

@@ -8,6 +8,7 @@ known fact becomes one more source of it, sources marked new become a new altern
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -57,6 +58,8 @@ def lines(to: Path, done: Applied) -> Iterator[str]:
     if done.silent:
         yield f"{done.silent} rows without a verdict changed nothing"
     yield str(done.version)
+    again = ["python", "-m", "ablate", "rescore", "--dataset", str(to), *done.runs]
+    yield f"the runs on this version: {shlex.join(again)}"
 
 
 def day(text: str) -> str:

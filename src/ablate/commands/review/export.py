@@ -14,9 +14,12 @@ where a question gets several) and a fact each, the same name for sources of whi
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from ablate.dataset.options import flags
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--depth", type=int, metavar="K", help="one depth for both runs (default: the study's k)")
     parser.add_argument("--size", type=positive, metavar="N", help="at most so many rows (default: all)")
     parser.add_argument("--seed", type=int, default=0, help="draws the order and the choice (default 0)")
+    parser.add_argument("--semicolon", action="store_true", help="for spreadsheets that part cells by ; and not by ,")
     parser.add_argument("--expert", action="store_true", help="whole contexts, to be called sufficient or not")
     parser.add_argument("--principals", nargs="+", default=[], metavar="NAME", help="who reviews, as user:x group:y")
     parser.add_argument(
@@ -54,14 +58,26 @@ def main(args: argparse.Namespace) -> int:
         depth = pair.depth(args.depth)
         made["depth"] = depth
         kind, found = SOURCES, sources.blind(pair, depth, args.size, args.seed, args.principals)
-    write(args.out, kind, found.rows, {**made, "left_out": found.left_out})
+    sign = ";" if args.semicolon else ","
+    write(args.out, kind, found.rows, {**made, "left_out": found.left_out}, sign)
     queries = len({row["query_id"] for row in found.rows})
     print(f"{args.out}: {len(found.rows)} {kind.name} of {queries} queries{missing(found.left_out)}")
     print(f"key: {beside(args.out)}; keep it beside the sheet")
     long = sum(any(len(cell) >= CELL for cell in row.values()) for row in found.rows)
     if long and args.out.suffix.lower() == ".csv":
         print(f"{long} rows hold a text that a spreadsheet cuts off at {CELL} characters: give --out a .jsonl file")
+    print(f"when it is filled in: {then(args, pair.runs[0].config.get('dataset') or {})}")
     return 0
+
+
+def then(args: argparse.Namespace, dataset: Mapping[str, Any]) -> str:
+    """The command that takes the filled sheet, with the settings by which the runs read their dataset."""
+    words = ["python", "-m", "ablate", "review", "agreement" if args.expert else "apply", str(args.out)]
+    if args.dataset or not args.expert:
+        words += ["--dataset", args.dataset or str(dataset.get("dir"))]
+    if not args.expert:
+        words += flags(dataset)
+    return shlex.join(words) + ("" if args.expert else " --to NEWDIR")
 
 
 def missing(left_out: Mapping[str, int]) -> str:

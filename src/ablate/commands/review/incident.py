@@ -9,6 +9,7 @@ of units, as "DOCUMENT:QUOTE" or as in ground_truth.jsonl), and what else a line
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 from ablate.commands.review.apply import day, today
@@ -61,4 +62,5 @@ def main(args: argparse.Namespace) -> int:
     what = "with evidence" if dataset.truths[query.id].alternatives else f"unanswerable ({query.why})"
     print(f"{args.to}: {len(dataset.queries)} queries, new: {query.id}, {what}")
     print(made)
+    print(f"a run on this version: {shlex.join(['python', '-m', 'ablate', f'dataset.dir={args.to}'])}")
     return 0
