@@ -16,7 +16,7 @@ import runs
 from cli import ablate, small, workshop
 
 from ablate import courier, records, table
-from ablate.courier import WAITING, Errand, main, waiting
+from ablate.courier import WAITING, Errand, early, main, waiting
 from ablate.tracking import Mlflow, Off
 from ablate.workspace import Workspace
 
@@ -73,6 +73,20 @@ def test_what_a_store_is_noted_to_have_is_not_handed_over(place, monkeypatch):
 def test_without_tracking_nobody_waits(place):
     with waiting(Off().errand(place)):
         assert WAITING.get() is None
+
+
+def test_a_process_started_early_is_the_courier_or_ends(place, monkeypatch):
+    playing(monkeypatch, ANSWERING)
+    tracker = Mlflow(None, log_text=False)
+    with early():
+        (process,) = courier.EARLY
+        with waiting(tracker.errand(place)):
+            assert WAITING.get().process is process
+        assert process.poll() is not None
+    with early():
+        (process,) = courier.EARLY
+    assert process.returncode < 0
+    assert courier.EARLY == []
 
 
 def test_what_could_not_be_sent_is_said_as_soon_as_it_is_known(place, monkeypatch, caplog):

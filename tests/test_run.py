@@ -19,8 +19,11 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ablate.commands import run
 from ablate.commands.run import as_typed, quoted
 from ablate.conf import options
+from ablate.records import find
+from ablate.workspace import Workspace
 
 
 @pytest.fixture
@@ -308,6 +311,30 @@ def test_a_relative_data_set_is_found_from_where_the_command_was_typed(work, mon
     conf = str(work / "conf")
     words = ["-m", "--config-dir", conf, *cli.QUIET[2:], "dataset.dir=data", "+variant=bm25", "hydra.job.chdir=false"]
     assert ablate(*words).code == 0
+
+
+@pytest.mark.parametrize(
+    "word", ["+hydra.job.env_set.ONE=one", "+hydra.callbacks.none._target_=hydra.experimental.callback.Callback"]
+)
+def test_jobs_that_hydra_launches_make_the_runs_that_are_made_without_it(work, data, monkeypatch, word):
+    launches = []
+    monkeypatch.setattr(run, "launch", lambda argv, before=run.launch: (launches.append(argv), before(argv)))
+    words = ["-m", data, "+variant=bm25,hybrid"]
+    direct = quiet(*words)
+    assert not launches
+    launched = quiet(*words, "rerun=true", word)
+    assert len(launches) == 1
+    assert direct.code == launched.code == 0
+    first, again = (
+        [record for record in find(Workspace(work)) if record.facts["sweep"] == sweep] for sweep in sweeps(work)
+    )
+    assert [record.hashes for record in first] == [record.hashes for record in again]
+    assert [record.variant for record in again] == ["baseline", "bm25", "hybrid"]
+
+
+def sweeps(work):
+    """The commands that left records, oldest first."""
+    return list(dict.fromkeys(record.facts["sweep"] for record in find(Workspace(work))))
 
 
 def test_a_command_leaves_the_process_as_it_found_it(work, data, monkeypatch):

@@ -8,10 +8,12 @@ import importlib
 import io
 import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 from ablate import __version__
 from ablate.clash import clash, warning
+from ablate.courier import early
 from ablate.errors import AblateError, ConfigError
 
 USAGE = """\
@@ -95,7 +97,9 @@ def main(argv: list[str] | None = None) -> int:
         if name == "run" and not {"--help", "-h", "--version"}.isdisjoint(rest):
             sys.stdout.write(f"ablate {__version__}\n" if "--version" in rest else f"{help_text()}\n")
             return 0
-        return int(importlib.import_module(f"ablate.commands.{name}").main(rest))
+        tracked = name == "run" and {"tracking=off", "dry_run=true"}.isdisjoint(rest)
+        with early() if tracked else nullcontext():
+            return int(importlib.import_module(f"ablate.commands.{name}").main(rest))
     except AblateError as error:
         sys.stderr.write(f"ablate: {error}\n")
         return error.code

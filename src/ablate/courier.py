@@ -90,11 +90,26 @@ def waiting(errand: Errand | None) -> Iterator[None]:
 
 
 @contextmanager
-def started() -> Iterator[Courier]:
-    """A courier who already imports what sending takes, while it is not known yet what there will be to send."""
+def early() -> Iterator[None]:
+    """Within it a process imports what sending takes, for the courier who is started later; if nobody is, it ends."""
+    EARLY.append(spawned())
+    try:
+        yield
+    finally:
+        while EARLY:
+            process = EARLY.pop()
+            process.kill()
+            process.communicate()
+
+
+EARLY: list[subprocess.Popen[str]] = []
+"""The process that was started before anybody asked for a courier."""
+
+
+def spawned() -> subprocess.Popen[str]:
     source = str(Path(__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))}
-    process = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, *COMMAND],  # without the errand: everybody may read a command line, and a password in it
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -102,7 +117,12 @@ def started() -> Iterator[Courier]:
         env=environment,
         start_new_session=True,  # Ctrl-C reaches this process alone: what was handed over is sent whole
     )
-    courier = Courier(process)
+
+
+@contextmanager
+def started() -> Iterator[Courier]:
+    """A courier who already imports what sending takes, while it is not known yet what there will be to send."""
+    courier = Courier(EARLY.pop() if EARLY else spawned())
     listener = Thread(target=courier.listen, daemon=True)
     listener.start()
     token = WAITING.set(None)
@@ -150,6 +170,7 @@ def main(errands: Iterable[str], answers: IO[str]) -> None:
 
 def prepare(errand: Errand) -> None:
     """What goes wrong here goes wrong again, and is told, when the first run is sent."""
+    from ablate import records, table  # noqa: F401  # for `send`, who is waited for
     from ablate.tracking import Mlflow
     from ablate.workspace import Workspace
 
@@ -177,3 +198,5 @@ if __name__ == "__main__":
     # What any library prints is no answer.
     answers, sys.stdout = sys.stdout, sys.stderr
     main(sys.stdin, answers)
+    sys.stderr.flush()
+    os._exit(0)  # everything is sent, and taking apart what was imported would be waited for

@@ -10,7 +10,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -41,6 +41,7 @@ class RunRecord:
 
     folder: Path
     facts: Mapping[str, Any]
+    kept: dict[str, dict[str, float]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def id(self) -> str:
@@ -157,8 +158,10 @@ class RunRecord:
 
     def values(self, measure: str) -> dict[str, float]:
         """Query id -> value, of the queries to which `measure` applies."""
-        found = ((query, row["values"].get(measure)) for query, row in self.queries.items())
-        return {query: float(value) for query, value in found if value is not None}
+        if measure not in self.kept:
+            found = ((query, row["values"].get(measure)) for query, row in self.queries.items())
+            self.kept[measure] = {query: float(value) for query, value in found if value is not None}
+        return self.kept[measure]
 
     @cached_property
     def hashes(self) -> Mapping[str, str]:

@@ -49,13 +49,26 @@ class Words:
         return words(text)
 
     def spans(self, text: str) -> npt.NDArray[np.int64]:
-        return np.array([match.span() for match in TOKEN.finditer(text)], dtype=np.int64).reshape(-1, 2)
+        return found(text) if len(text) <= SHORT else located(text)
 
 
 @lru_cache(maxsize=2**13)  # the same chunks are found again and again
 def words(text: str) -> int:
     """How many tokens of `Words` a text has."""
     return len(TOKEN.findall(text))
+
+
+def located(text: str) -> npt.NDArray[np.int64]:
+    """Where the tokens of `Words` stand in a text, which nobody may write into."""
+    spans = np.array([match.span() for match in TOKEN.finditer(text)], dtype=np.int64).reshape(-1, 2)
+    spans.setflags(write=False)
+    return spans
+
+
+SHORT = 2000
+"""Characters of a text whose tokens are kept: a chunk's are asked for again and again, a document's once."""
+
+found = lru_cache(maxsize=2**13)(located)
 
 
 def terms(text: str, languages: Sequence[str] = ()) -> list[str]:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from hydra import compose
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
+from omegaconf import DictConfig, OmegaConf
 
 from ablate.config import STAGES, Node, resolve
 from ablate.errors import ConfigError, NotOneChange
 
 Changes = dict[str, tuple[Any, Any]]
+
+PLUGINS = "hydra._internal.core_plugins"
+BASIC = f"{PLUGINS}.basic_launcher.BasicLauncher", f"{PLUGINS}.basic_sweeper.BasicSweeper"
+"""The launcher and the sweeper that Hydra has by default."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,8 @@ class Plan:
     changes: Changes
     overrides: tuple[str, ...]
     shared: tuple[str, ...]
+    launched: bool = False
+    """Whether Hydra is asked for more than to run the jobs here, one after another: a launcher, say, or a callback."""
 
 
 def plan(overrides: Sequence[str], config_name: str = "config") -> Plan:
@@ -43,10 +50,14 @@ def plan(overrides: Sequence[str], config_name: str = "config") -> Plan:
     """
     parsed = OverridesParser.create().parse_overrides(list(overrides))
     named = [override for override in parsed if override.key_or_group == "variant"]
-    composed = partial(composition, str(GlobalHydra.instance().config_loader().get_search_path()), config_name)
-    config = composed(*overrides)
+    search_path = str(GlobalHydra.instance().config_loader().get_search_path())
+
+    def composed(*words: str) -> Node:
+        return composition(search_path, config_name, *words)[0]
+
+    config, launched = composition(search_path, config_name, *overrides)
     if not named:
-        return Plan(None, None, config, config, {}, tuple(overrides), tuple(overrides))
+        return Plan(None, None, config, config, {}, tuple(overrides), tuple(overrides), launched)
     name, added = variant_name(named), str(named[0].input_line)
     tuning = [override for override in parsed if any(belongs(override, stage) for stage in STAGES)]
     # Which stage the variant changes by itself matters only where something may be its tuning: composing is slow.
@@ -59,13 +70,22 @@ def plan(overrides: Sequence[str], config_name: str = "config") -> Plan:
     changes = diff(baseline, config)
     if not changes:
         composed(added)  # an override of the command may have hidden that the variant itself does not compose
-    return Plan(name, one_stage(name, changes), baseline, config, changes, tuple(overrides), tuple(shared))
+    return Plan(name, one_stage(name, changes), baseline, config, changes, tuple(overrides), tuple(shared), launched)
 
 
 @lru_cache(maxsize=256)  # the jobs of a sweep share their baseline and much else, and composing is slow
-def composition(search_path: str, config_name: str, *overrides: str) -> Node:
-    """The resolved config of a command whose files are found on `search_path`; read once a command."""
-    return resolve(compose(config_name, list(overrides)))
+def composition(search_path: str, config_name: str, *overrides: str) -> tuple[Node, bool]:
+    """The resolved config of a command whose files are found on `search_path`, and whether Hydra has more to do."""
+    cfg = compose(config_name, list(overrides), return_hydra_config=True)
+    OmegaConf.set_struct(cfg, False)
+    launched = launching(cfg.pop("hydra"))
+    return resolve(cfg), launched
+
+
+def launching(hydra: DictConfig) -> bool:
+    """Whether Hydra's own config differs from its defaults in how jobs are run."""
+    kinds = hydra.launcher._target_, hydra.sweeper._target_
+    return kinds != BASIC or bool(hydra.callbacks or hydra.job.chdir or hydra.job.env_set)
 
 
 def variant_name(named: Sequence[Override]) -> str:

@@ -79,6 +79,12 @@ def made(plans: Sequence[Plan], place: Workspace, argv: list[str]) -> list[Outco
     cost = estimate(plans, place, trying=False)
     for line in cost.lines() if cost.large else ():
         log.info("%s", line)
+    with named():
+        return launched(place, argv) if any(each.launched for each in plans) else [run(each, place) for each in plans]
+
+
+def launched(place: Workspace, argv: list[str]) -> list[Outcome]:
+    """What came of every job that Hydra's launcher ran, wherever that was."""
     place.experiments.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".hydra-", dir=place.experiments) as scratch:
         folder = quoted(scratch)
@@ -175,23 +181,36 @@ def stoppable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def launch(argv: list[str]) -> None:
-    """Hydra's own main, which reads `sys.argv`. What it and its jobs need in the environment is put back afterwards."""
-    wanted = {
-        "HYDRA_FULL_ERROR": "1",  # otherwise Hydra prints an error itself and exits with 1
-        SWEEP: f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}",
-    }
-    words, before = sys.argv, {name: os.environ.get(name) for name in wanted}
-    sys.argv = ["ablate", *argv]
+@contextmanager
+def named() -> Iterator[None]:
+    """Within it every job knows by which command it was started, whatever process it runs in."""
+    name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
+    with environment({SWEEP: name}):
+        yield
+
+
+@contextmanager
+def environment(wanted: dict[str, str]) -> Iterator[None]:
+    """Environment variables that are put back afterwards."""
+    before = {name: os.environ.get(name) for name in wanted}
     os.environ |= wanted
     try:
-        with sentences("command line"):
-            hydra.main(version_base="1.3", config_path=str(conf()), config_name=CONFIG)(job)()
+        yield
     finally:
-        sys.argv = words
         for name, value in before.items():
             os.environ.pop(name)
             os.environ |= {name: value} if value is not None else {}
+
+
+def launch(argv: list[str]) -> None:
+    """Hydra's own main, which reads `sys.argv`."""
+    words, sys.argv = sys.argv, ["ablate", *argv]
+    try:
+        # Otherwise Hydra prints an error itself and exits with 1.
+        with sentences("command line"), environment({"HYDRA_FULL_ERROR": "1"}):
+            hydra.main(version_base="1.3", config_path=str(conf()), config_name=CONFIG)(job)()
+    finally:
+        sys.argv = words
 
 
 def proved(args: argparse.Namespace) -> list[Plan]:
