@@ -320,3 +320,14 @@ def test_what_mlflow_gets_says_where_a_run_came_from(work, data):
     assert "ablate.rescored_from" not in tracking.tags(records.read(next(Path().glob(f"experiments/runs/*/{old}"))))
     assert record.config["dataset"]["dir"].endswith("вторая")
     assert Workspace(work).runs in record.folder.absolute().parents
+
+
+def test_a_recorded_config_makes_nothing_but_components(work, data, monkeypatch):
+    folder = version(work, data, **{"GUIDE.md": "Правила стали подробнее.\n"})
+    run = runs()["baseline"]
+    config = run / "config.yaml"
+    config.write_text(config.read_text(encoding="utf-8").replace("ablate.tokens.Words", "os.getcwd"), encoding="utf-8")
+    said = again(folder, run.name)
+    assert said.code == 2
+    assert "tokens._target_: found 'os.getcwd', expected a dataclass" in said.err
+    assert runs().keys() == {"baseline", "turned"}

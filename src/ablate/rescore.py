@@ -18,7 +18,7 @@ from filelock import FileLock
 
 from ablate import archive, records
 from ablate.audit import Audit
-from ablate.config import Node, build
+from ablate.config import Node, recorded
 from ablate.errors import NotComparable
 from ablate.evaluate import asked, at_all_cutoffs, audited, marked
 from ablate.identity import code, digest, study_name
@@ -114,7 +114,7 @@ class Rescoring:
         node = {**(run.config.get("dataset") or {}), "dir": self.dir}
         key = digest(node)
         if key not in self.versions:
-            dataset: Dataset = build(node, "dataset").read()
+            dataset: Dataset = recorded(node, "dataset").read()
             self.versions[key] = Version(node, dataset, audited(dataset))
         ran, lies = run.fingerprints.get("corpus"), self.versions[key].dataset.fingerprints["corpus"]
         if ran != lies:
@@ -158,7 +158,7 @@ class Rescoring:
                 record = records.read(folder)
             else:
                 record = records.write(folder, found.files(began, baseline))
-            return tracked(record, baseline, build(run.config["tracking"], "tracking"), self.place)
+            return tracked(record, baseline, recorded(run.config["tracking"], "tracking"), self.place)
 
 
 @dataclass(frozen=True)
@@ -225,8 +225,8 @@ class Rescored:
     @cached_property
     def values(self) -> dict[str, dict[str, float | None]]:
         """Every value of every query; what rests on searches is as it was recorded."""
-        tokens, config = build(self.config["tokens"], "tokens"), self.config
-        scoring: Scoring = at_all_cutoffs(build(config["score"], "score"), config["k"], config["depth"])
+        tokens, config = recorded(self.config["tokens"], "tokens"), self.config
+        scoring: Scoring = at_all_cutoffs(recorded(config["score"], "score"), config["k"], config["depth"])
         lengths: dict[Chunk, int] = {}
 
         def length(chunk: Chunk) -> int:

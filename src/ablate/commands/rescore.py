@@ -9,7 +9,7 @@ from typing import Any
 
 from ablate import records, rescore
 from ablate.comparison import headline, paired, short
-from ablate.config import build
+from ablate.config import recorded
 from ablate.courier import waiting
 from ablate.errors import ConfigError
 from ablate.page import clean, signed
@@ -33,7 +33,7 @@ def main(argv: list[str]) -> int:
     place = workspace()
     runs = chosen(place, args.runs, args.study)
     scoring = named(find(place), args.score_as) if args.score_as else None
-    tracking = [build(run.config["tracking"], "tracking") for run in runs]
+    tracking = [recorded(run.config["tracking"], "tracking") for run in runs]
     with waiting(next(filter(None, (each.errand(place) for each in tracking)), None)):
         made = Rescoring(place, args.dataset, args.common, scoring)(runs)
     before, after = comparisons(runs), comparisons(made)

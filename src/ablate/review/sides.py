@@ -107,9 +107,9 @@ def recorded(record: RunRecord, dir: str | None) -> Dataset:
         NotComparable: what lies there now is not what the run was made on.
 
     """
-    from ablate.config import build
+    from ablate import config
 
-    folder = build(dict(record.config.get("dataset") or {}), "dataset")
+    folder = config.recorded(dict(record.config.get("dataset") or {}), "dataset")
     if dir is not None:
         folder = replace(folder, dir=dir)
     dataset: Dataset = folder.read()
