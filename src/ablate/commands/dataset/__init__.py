@@ -1,4 +1,4 @@
-"""validate, freeze, describe, compare or import a dataset"""
+"""begin, import, validate, describe, freeze or compare datasets"""
 
 from __future__ import annotations
 
