@@ -40,6 +40,7 @@ def evaluation(*traces, values=None):
         {"queries": len(traces)},
         dict.fromkeys(asked, "a5ced"),
         {query: {"queries": 1.0, "rerank_pairs": 20.0} for query in asked},
+        {query: query for query in asked},
     )
 
 

@@ -60,6 +60,7 @@ def vectors(embedder) -> np.ndarray:
     return np.concatenate([embedder.documents([text]) for text in TEXTS])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("processors", [{0}, {0, 1}, {0, 1, 2}])
 def test_threads_move_no_bit(embedder, vectors, processors, threads, monkeypatch):
@@ -105,6 +106,7 @@ def test_neighbours_and_threads_move_no_bit_of_the_multilingual_encoder(monkeypa
     assert NANO.documents(short[::-1]).tobytes() == alone[::-1].tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reranker", [pytest.param(each, marks=needed, id=type(each).__name__) for each in RERANKERS])
 def test_a_pair_is_scored_the_same_in_any_company(reranker, tmp_path, monkeypatch):
     torch.set_num_threads(1)

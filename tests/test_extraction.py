@@ -275,6 +275,7 @@ def test_a_document_of_word_becomes_markdown():
     assert found.remarks == ("left out: elements oMath",)
 
 
+@pytest.mark.slow
 def test_an_archive_that_would_fill_the_memory_is_not_unpacked(monkeypatch):
     pytest.importorskip("mammoth")
     zeros = "0" * (300 * 2**20)

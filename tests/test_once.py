@@ -50,6 +50,7 @@ def run(*words):
     return counting.noted()[before:]
 
 
+@pytest.mark.slow
 def test_over_a_sweep_each_text_is_encoded_once_a_model_and_each_pair_scored_once(work):
     run("-m", "+variant=words,both,halves,pairs,fewer,late")
     texts, pairs = [*counting.noted("document"), *counting.noted("query")], counting.noted("pair")
@@ -147,6 +148,7 @@ def measured(folder, *words):
     return done.stderr.splitlines()
 
 
+@pytest.mark.slow
 def test_a_run_whose_work_is_all_kept_imports_no_model_library(work, tmp_path):
     encoder, scorer = tiny_models.embedder(tmp_path / "модель"), tiny_models.cross_encoder(tmp_path / "пары")
     put(work / "conf/variant", {"torch.yaml": "# @package _global_\n# ?\ndefaults:\n  - override /reranker: torch\n"})

@@ -77,6 +77,7 @@ def waited(condition, process):
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_eight_processes_in_an_empty_folder_do_what_one_does(place, monkeypatch):
     alone, together = place("один"), place("восемь сразу")
     words = (*OWN, "tracking=off")
@@ -133,6 +134,7 @@ def contents(folder):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
 def test_a_sweep_that_was_stopped_goes_on_with_what_is_missing(place, monkeypatch, number):
     folder = place("прервано")

@@ -345,6 +345,7 @@ def plain_alternative(units):
     return tuple(map(tuple, facts.values()))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CASES.is_dir(), reason="the shared cases are not here")
 def test_the_reference_agrees_with_the_shared_cases():
     expected = json.loads((CASES / "spans.expected.json").read_text(encoding="utf-8"))

@@ -140,6 +140,7 @@ def test_what_is_kept_moves_nothing(data, kept):
     assert Path("indexes").exists() == (kept != "none"), "nothing is made where there was nothing"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 def test_threads_move_nothing(data, threads, monkeypatch, tmp_path):
     import torch
@@ -790,6 +791,7 @@ def test_what_is_refused_is_named_by_its_key():
         config.trusted({"retriever": {"parts": [{"_target_": "os.system"}]}})
 
 
+@pytest.mark.slow
 def test_a_run_comes_from_mlflow_where_the_disk_has_none(data, work, tmp_path, monkeypatch):
     said = ablate(*cli.QUIET[:4], "tracking=mlflow", "latency=off", "dataset.dir=data")
     assert said.code == 0, said.err

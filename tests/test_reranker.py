@@ -206,6 +206,7 @@ def test_the_known_pairs_have_their_known_scores(onnx):
     assert onnx.scores(KNOWN) == pytest.approx([9.4, -11.2], abs=0.05)
 
 
+@pytest.mark.slow
 @with_marco
 @with_onnx
 def test_the_dequantised_weights_score_nearly_the_same(monkeypatch):

@@ -313,6 +313,7 @@ def test_a_relative_data_set_is_found_from_where_the_command_was_typed(work, mon
     assert ablate(*words).code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "word", ["+hydra.job.env_set.ONE=one", "+hydra.callbacks.none._target_=hydra.experimental.callback.Callback"]
 )

@@ -19,7 +19,7 @@ from ablate.identity import Side, digest
 from ablate.latency import Timing
 from ablate.score import to_json
 from ablate.tracking import public
-from ablate.types import Chunk, Trace
+from ablate.types import Chunk, Query, Trace
 
 Files = dict[str, Any]
 
@@ -82,8 +82,7 @@ def row(trace: Trace, evaluation: Evaluation) -> Node:
     query = trace.query
     return {
         "query_id": query.id,
-        "cohorts": query.cohorts,
-        "intent": query.intent,
+        **labels(query, evaluation.clusters[query.id]),
         "principals": sorted(query.principals),
         "filter": query.filter,
         "pool": {"chunks": trace.pool_chunks, "documents": trace.pool_documents, **evaluation.pools[query.id]},
@@ -91,6 +90,18 @@ def row(trace: Trace, evaluation: Evaluation) -> Node:
         "spent": evaluation.spent[query.id],
         "values": to_json(evaluation.values[query.id]),
         "ranking_hash": fingerprint(trace),
+    }
+
+
+def labels(query: Query, cluster: str) -> Node:
+    """What is known of a query beside its values: by this they are grouped, guarded and tested together."""
+    return {
+        "cohorts": query.cohorts,
+        "intent": query.intent,
+        "cluster": cluster,
+        "critical": query.critical,
+        "answerable": query.answerable,
+        "why": query.why,
     }
 
 

@@ -48,6 +48,7 @@ class Settings:
     reranker: Any
     packer: Any
     score: Any
+    verdict: Any
     latency: Any
     cache: Any
     tracking: Any

@@ -21,6 +21,7 @@ from ablate.score.approximation import approximation
 from ablate.score.chunking import chunking
 from ablate.score.ingestion import ingestion
 from ablate.score.latency import latency, paired
+from ablate.statistics import clustered
 from ablate.types import Dataset, Document, Hit, Query, Trace, Truth
 
 Values = Mapping[str, float | None]
@@ -35,7 +36,8 @@ class Evaluation:
 
     `chunks` names all chunks, each behind the one that is handed over for it; `models` the revision of every model
     that was asked; `pools` the tokens of each query's candidates, to depth and to k; `asked` is a hash of all that
-    decides a query's ranking beside corpus and line; `spent` is what each query used, by the names that have prices.
+    decides a query's ranking beside corpus and line; `spent` is what each query used, by the names that have prices;
+    `clusters` names the queries that stand or fall together.
     """
 
     chunks: Sequence[str]
@@ -47,6 +49,7 @@ class Evaluation:
     counts: Mapping[str, int]
     asked: Mapping[str, str]
     spent: Mapping[str, Mapping[str, float]]
+    clusters: Mapping[str, str]
 
 
 def at_all_cutoffs(scoring: Scoring, k: int, depth: int) -> Scoring:
@@ -97,6 +100,7 @@ def evaluate(ready: Ready, audit: Audit, scoring: Scoring) -> Evaluation:
         counts(ready, traces),
         {query.id: asked(query, audit, dataset.acl_default) for query in queries},
         used,
+        clustered(dataset),
     )
 
 

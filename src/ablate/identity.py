@@ -57,10 +57,13 @@ def sides(plan: Plan, dataset: Dataset) -> list[Side]:
 
 
 def fingerprints(dataset: Dataset, config: Node, baseline: Node) -> dict[str, str]:
-    """Content hashes by name: corpus, ground truth, scoring settings, both configs, and the code that ran them."""
+    """Content hashes by name: corpus, ground truth, scoring settings, what was declared, both configs, and the
+    code that ran them.
+    """
     return {
         **dataset.fingerprints,
         "scoring": digest(config["score"]),
+        "verdict": digest(config["verdict"]),
         "config": digest(moving(config)),
         "baseline": digest(moving(baseline)),
         "code": code(),
@@ -69,8 +72,8 @@ def fingerprints(dataset: Dataset, config: Node, baseline: Node) -> dict[str, st
 
 
 def study_name(dataset: Dataset, prints: Mapping[str, str]) -> str:
-    """A study is its dataset and the frozen corpus, ground truth, scoring and baseline that its runs share."""
-    shared = [prints[name] for name in ("corpus", "ground_truth", "scoring", "baseline")]
+    """A study is its dataset and what its runs share: corpus, ground truth, scoring, what was declared, baseline."""
+    shared = [prints[name] for name in ("corpus", "ground_truth", "scoring", "verdict", "baseline") if name in prints]
     return f"{dataset.name}-{digest(shared)[:8]}"
 
 

@@ -26,6 +26,7 @@ from ablate.records import BrokenRecord, RunRecord
 from ablate.review.sides import chunks
 from ablate.score import Reader, Scoring, of_record, summarise, to_json
 from ablate.score.acl import forbidden
+from ablate.statistics import clustered
 from ablate.study import tracked
 from ablate.tracking import public
 from ablate.types import Candidates, Chunk, Context, Dataset, Document, Hit, Query, Trace
@@ -197,6 +198,10 @@ class Rescored:
         return {**self.run.config, "dataset": self.version.node, "score": self.scored.config["score"]}
 
     @cached_property
+    def clusters(self) -> dict[str, str]:
+        return clustered(self.version.dataset)
+
+    @cached_property
     def traces(self) -> list[Trace]:
         return [self.trace(name) for name in sorted(self.chosen)]
 
@@ -282,7 +287,7 @@ class Rescored:
         }
 
     def row(self, query: Query) -> Node:
-        labels = {"cohorts": query.cohorts, "intent": query.intent}
+        labels = archive.labels(query, self.clusters[query.id])
         return {**self.run.queries[query.id], **labels, "values": to_json(self.values[query.id])}
 
     @property

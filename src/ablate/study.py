@@ -272,4 +272,5 @@ def about(side: Side, dataset: Dataset, name: str, baseline: RunRecord | None) -
         "started": datetime.now(UTC).isoformat(),
         "fingerprints": dict(side.fingerprints),
         "latency": side.settings.latency.measured,
+        "critical_cohorts": list((dataset.contract.get("critical") or {}).get("cohorts") or ()),
     }

@@ -4,7 +4,7 @@ The path: `clusters` says which queries stand or fall together, `differences` pa
 test behind every p-value and interval, `verdicts` names what a family of variants did to one measure.
 """
 
-from ablate.statistics.clusters import clusters, shared
+from ablate.statistics.clusters import clustered, clusters, shared
 from ablate.statistics.differences import Differences, differences, interaction
 from ablate.statistics.holm import Step, holm
 from ablate.statistics.interplay import Interplay, interplay
@@ -26,6 +26,7 @@ __all__ = [
     "Step",
     "Verdict",
     "Word",
+    "clustered",
     "clusters",
     "detectable",
     "differences",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 
-from ablate.types import Query, Truth, Unit
+from ablate.types import Dataset, Query, Truth, Unit
 
 Key = tuple[str, str]
 """The kind of thing that is shared (`document`, `text`, `cluster`), and which one."""
@@ -28,6 +28,11 @@ def _evidence(truth: Truth) -> set[str]:
         return {unit.document for unit in units}
     judged = {judgment.unit.document for judgment in truth.judged if judgment.grade >= 1}
     return judged | {document for document, grade in truth.documents.items() if grade >= 1}
+
+
+def clustered(dataset: Dataset) -> dict[str, str]:
+    """Query -> its cluster, of all queries of a dataset."""
+    return clusters({query.id: shared(query, dataset.truths.get(query.id)) for query in dataset.queries})
 
 
 def clusters(keys: Mapping[str, Iterable[Hashable]]) -> dict[str, str]:
