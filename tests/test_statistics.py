@@ -114,10 +114,19 @@ def test_queries_that_share_evidence_a_text_or_a_name_are_one_cluster():
     assert clusters(ties) == {"а": "а", "б": "а", "в": "в", "г": "в", "д": "д", "е": "д", "ж": "ж"}
 
 
-def test_a_third_query_ties_two_that_share_nothing():
-    ties = {"c": ["x"], "a": ["y"], "b": ["x", "y"], "d": []}
+def test_a_query_stands_with_those_that_share_its_most_common_source_and_ties_no_two_others():
+    ties = {
+        "c": [("document", "x")], "a": [("document", "y")], "b": [("document", "x"), ("document", "y")],
+        "e": [("document", "x")], "d": [],
+    }  # fmt: skip
     for order in itertools.permutations(ties):
-        assert clusters({name: ties[name] for name in order}) == {"a": "a", "b": "a", "c": "a", "d": "d"}
+        assert clusters({name: ties[name] for name in order}) == {"a": "a", "b": "b", "c": "b", "e": "b", "d": "d"}
+
+
+def test_a_declared_cluster_decides_before_any_source():
+    common = ("document", "приказ")
+    ties = {"а": [common, ("cluster", "отпуск")], "б": [("cluster", "отпуск")], "в": [common], "г": [common]}
+    assert clusters(ties) == {"а": "а", "б": "а", "в": "в", "г": "в"}
 
 
 def test_what_is_judged_is_evidence_only_where_there_are_no_alternatives():

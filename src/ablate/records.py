@@ -174,6 +174,12 @@ class RunRecord:
         return {row["query_id"]: row for row in _rows(self.folder / "ranking.jsonl")}
 
     @cached_property
+    def ledger(self) -> Mapping[str, Mapping[str, Any]]:
+        """Query id -> its line of `ledger.jsonl`, where its evidence was lost; empty for a run that kept none."""
+        path = self.folder / "ledger.jsonl"
+        return {row["query_id"]: row for row in _rows(path)} if path.exists() else {}
+
+    @cached_property
     def environment(self) -> Mapping[str, Any]:
         """What the run was made with; empty where that was not kept."""
         path = self.folder / "environment.json"

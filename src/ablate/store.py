@@ -130,6 +130,10 @@ class StoredEmbedder(Stored):
         """What each text is kept under."""
         return [_key("query" if as_queries else "document", text) for text in texts]
 
+    def asked(self, texts: Sequence[str], as_queries: bool = False) -> list[bool]:
+        """Which of these texts this object was asked for already, so that asking again computes nothing."""
+        return [key in self._asked for key in self.keys(texts, as_queries)]
+
     def seen(self, texts: Sequence[str], as_queries: bool = False) -> NDArray[np.int64]:
         """How many characters from its start the model reads of each text, shape (texts,)."""
         seen = np.empty(len(texts), np.int64)
@@ -231,6 +235,11 @@ class StoredReranker(Stored):
     def truncated(self, pairs: Sequence[Pair]) -> NDArray[np.bool_]:
         """Which pairs the model's limit cut, shape (pairs,)."""
         return np.array([cut for _, cut in self._values(pairs)], np.bool_)
+
+    def known(self, pairs: Sequence[Pair]) -> bool:
+        """Whether the score of every one of these pairs is kept, so that asking for it computes nothing."""
+        keys = [_key(*pair) for pair in pairs]
+        return self._shelf("scores").read(keys).keys() >= set(keys)
 
     def audit(self, pairs: Sequence[Pair]) -> Audit:
         """Whether the kept scores of those `pairs` that have one are what the model gives now."""

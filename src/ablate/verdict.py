@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from ablate.comparison import RESHAPING, SUFFICIENT, at_budget, by_document, headline, labels
 from ablate.errors import ConfigError
+from ablate.measures import HIGHER, LOWER, describe
+from ablate.records import RunRecord, current
+from ablate.statistics import Differences, Verdict, Word, differences, verdicts
 
 
 @dataclass(frozen=True)
@@ -26,19 +31,135 @@ class Declared:
     def __post_init__(self) -> None:
         if not math.isfinite(self.margin) or self.margin <= 0:
             raise ConfigError(f"margin: found {self.margin}, expected a number above 0; say what difference matters")
-        if self.primary is not None:
-            _known(self.primary)
+        if self.primary is not None and direction(self.primary) is None:
+            raise ConfigError(
+                f"primary: found {self.primary!r}, expected a measure that is better when higher or lower, such as "
+                "context/sufficient; metrics.json lists those of a run"
+            )
 
 
-def _known(measure: str) -> None:
-    from ablate.measures import HIGHER, LOWER, describe
+@dataclass(frozen=True)
+class Finding:
+    """What is known of one variant: the verdict on its primary `measure`, and what a good mean could hide.
 
+    `cohorts` has a verdict for every cohort that the success contract calls critical; `lost` are the critical queries
+    that the baseline answers and the variant does not.
+    """
+
+    measure: str
+    verdict: Verdict
+    cohorts: Mapping[str, Verdict] = field(default_factory=dict)
+    lost: tuple[str, ...] = ()
+
+    @property
+    def costs(self) -> list[str]:
+        """The critical cohorts that are worse, or whose mean falls by more than the margin."""
+        return [name for name, found in self.cohorts.items() if found.word == Word.WORSE or fell(found)]
+
+
+def fell(found: Verdict) -> bool:
+    return found.difference < -found.margin
+
+
+def direction(measure: str) -> str | None:
+    """Whether a measure is better when `higher` or `lower`; None where it is neither, or there is none of that name."""
     try:
         better = describe(measure).better
     except KeyError:
-        better = ""
-    if better not in (HIGHER, LOWER):
-        raise ConfigError(
-            f"primary: found {measure!r}, expected a measure that is better when higher or lower, such as "
-            "context/sufficient; metrics.json lists those of a run"
+        return None
+    return better if better in (HIGHER, LOWER) else None
+
+
+def declared(record: RunRecord) -> Declared | None:
+    """What was declared for a run; None where it was recorded before anything was."""
+    node = record.config.get("verdict")
+    return Declared(node.get("primary"), float(node["margin"])) if isinstance(node, Mapping) else None
+
+
+def primary(baseline: RunRecord, variant: RunRecord) -> str:
+    """The measure that the word for a variant is about.
+
+    It is what was declared. Otherwise evidence in the context, but coverage at the budget for what decides how much
+    text a context holds, and documents where nothing is known about evidence.
+    """
+    chosen = declared(baseline)
+    if chosen and chosen.primary:
+        return chosen.primary
+    fair = at_budget(baseline) if variant.component in RESHAPING else None
+    return fair if fair and baseline.mean(fair) is not None else headline(baseline)
+
+
+def clusters(record: RunRecord) -> dict[str, str]:
+    """Query -> its cluster; in a run that was recorded without, every query stands alone."""
+    return {query: str(row.get("cluster") or query) for query, row in record.queries.items()}
+
+
+def pair(
+    baseline: RunRecord, variant: RunRecord, measure: str, among: Callable[[str], bool] | None = None
+) -> Differences | None:
+    """The paired differences of `measure` over the queries `among`; None where it applies to none of both."""
+    before, after = baseline.values(measure), variant.values(measure)
+    chosen = [query for query in before if query in after and (among is None or among(query))]
+    left, right = ({query: values[query] for query in chosen} for values in (before, after))
+    return differences(left, right, clusters(baseline)) if chosen else None
+
+
+def sound(baseline: RunRecord, variant: RunRecord) -> Callable[[str], bool]:
+    """Which queries may give a verdict: where any chunk of a document counts, none does on how text is cut."""
+    if variant.component not in RESHAPING:
+        return lambda query: True
+    return lambda query: not by_document(baseline.queries[query])
+
+
+def judged(records: Iterable[RunRecord]) -> dict[str, Finding]:
+    """Run id -> what is known of every finished variant of one study; `records` are all that were ever recorded.
+
+    The variants are one family, for each measure that some of them are about and for each critical cohort: one more
+    variant, and the verdicts of all are new.
+    """
+    everything = list(records)
+    bases = {record.id: record for record in everything if record.finished}
+    pairs = [(bases[r.baseline], r) for r in current(everything) if r.finished and r.baseline in bases]
+    pairs = [(baseline, variant) for baseline, variant in pairs if declared(baseline)]
+    words = family(pairs)
+    cohorts = sorted({name for baseline, _ in pairs for name in baseline.facts.get("critical_cohorts") or ()})
+    inside = {name: family(pairs, name) for name in cohorts}
+    return {
+        variant.id: Finding(
+            primary(baseline, variant),
+            words[variant.id],
+            {name: found[variant.id] for name, found in inside.items() if variant.id in found},
+            lost(baseline, variant),
         )
+        for baseline, variant in pairs
+        if variant.id in words
+    }
+
+
+def family(pairs: Sequence[tuple[RunRecord, RunRecord]], cohort: str | None = None) -> dict[str, Verdict]:
+    """Run id -> the verdict on its primary measure, over all queries or those of a cohort; Holm over all of them."""
+    if not pairs:
+        return {}
+    found, beside, chosen = {}, {}, declared(pairs[0][0])
+    assert chosen is not None
+    for baseline, variant in pairs:
+        measure, may = primary(baseline, variant), sound(baseline, variant)
+        among = may if cohort is None else member(baseline, cohort, may)
+        if (differing := pair(baseline, variant, measure, among)) is None:
+            continue
+        found[variant.id] = differing
+        if measure != SUFFICIENT and (other := pair(baseline, variant, SUFFICIENT, among)):
+            beside[variant.id] = other
+    better = direction(primary(*pairs[0])) or HIGHER
+    return verdicts(found, chosen.margin, beside, better)
+
+
+def member(baseline: RunRecord, cohort: str, may: Callable[[str], bool]) -> Callable[[str], bool]:
+    return lambda query: may(query) and cohort in labels(baseline.queries[query])
+
+
+def lost(baseline: RunRecord, variant: RunRecord) -> tuple[str, ...]:
+    """The critical queries whose evidence the baseline brings whole and the variant does not."""
+    before, after = baseline.values(SUFFICIENT), variant.values(SUFFICIENT)
+    critical = (query for query, row in baseline.queries.items() if row.get("critical"))
+    return tuple(query for query in critical if before.get(query) == 1 and after.get(query) == 0)

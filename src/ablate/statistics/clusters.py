@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from ablate.types import Dataset, Query, Truth, Unit
 
 Key = tuple[str, str]
 """The kind of thing that is shared (`document`, `text`, `cluster`), and which one."""
+
+DECLARED = "cluster"
 
 
 def shared(query: Query, truth: Truth | None) -> frozenset[Key]:
@@ -18,7 +21,7 @@ def shared(query: Query, truth: Truth | None) -> frozenset[Key]:
     """
     documents = {("document", document) for document in (_evidence(truth) if truth else ())}
     text = " ".join(query.text.casefold().split())
-    declared = {("cluster", query.cluster)} if query.cluster is not None else set()
+    declared = {(DECLARED, query.cluster)} if query.cluster is not None else set()
     return frozenset(documents | declared | ({("text", text)} if text else set()))
 
 
@@ -35,22 +38,23 @@ def clustered(dataset: Dataset) -> dict[str, str]:
     return clusters({query.id: shared(query, dataset.truths.get(query.id)) for query in dataset.queries})
 
 
-def clusters(keys: Mapping[str, Iterable[Hashable]]) -> dict[str, str]:
+def clusters(keys: Mapping[str, Iterable[Key]]) -> dict[str, str]:
     """Query -> its cluster, named by the least id in it; `keys` is what each query shares with others.
 
-    Two queries with a key in common are in one cluster, and so are two that a third ties together, in whatever order
-    they are given.
+    Of all its keys the one that most queries hold decides, and a declared cluster before any: a query with several
+    sources stands with those that share its most common one. Were all that share anything tied together, chains would
+    run through such queries from source to source until whole collections were one cluster, of which no test can tell
+    anything; were none, most tests of nothing could find something (`scripts/check_statistics.py` shows both).
     """
-    parent = {query: query for query in keys}
-    first: dict[Hashable, str] = {}
-    for query, mine in keys.items():
-        for key in mine:
-            one, other = _root(parent, first.setdefault(key, query)), _root(parent, query)
-            parent[max(one, other)] = min(one, other)
-    return {query: _root(parent, query) for query in keys}
+    held = {query: sorted(mine) for query, mine in keys.items()}
+    shares = Counter(key for mine in held.values() for key in mine)
+    chosen = {query: max(mine, key=lambda key: _weight(key, shares), default=None) for query, mine in held.items()}
+    first: dict[Key, str] = {}
+    for query in sorted(chosen):
+        if (key := chosen[query]) is not None:
+            first.setdefault(key, query)
+    return {query: query if key is None else first[key] for query, key in chosen.items()}
 
 
-def _root(parent: dict[str, str], query: str) -> str:
-    while parent[query] != query:
-        parent[query] = query = parent[parent[query]]
-    return query
+def _weight(key: Key, shares: Mapping[Key, int]) -> tuple[bool, int, Key]:
+    return key[0] == DECLARED, shares[key], key

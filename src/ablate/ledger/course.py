@@ -1,0 +1,151 @@
+"""One query's trace and the evidence it needs go in, the stage at which each fact was lost comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ablate.ledger.corpus import Corpus
+from ablate.ledger.stages import (
+    ACCESS,
+    CANDIDATES,
+    CHUNKING,
+    CUT_OFF,
+    DELIVERED,
+    DENIED,
+    FILTER,
+    FUSION,
+    INGESTION,
+    PACKING,
+    RERANK,
+)
+from ablate.pipeline import unlabelled
+from ablate.score.evidence import NEVER, Finder, finder, lay_out, unique
+from ablate.types import Chunk, Fact, Hit, Query, Trace, Truth, Unit
+
+Holds = Callable[[Unit], bool]
+"""Whether the output of a stage supports a unit."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """How far the evidence of one query came; `barred` are those of its documents that its principals may not read."""
+
+    corpus: Corpus
+    trace: Trace
+    truth: Truth
+    barred: frozenset[str]
+
+    @cached_property
+    def query(self) -> Query:
+        return unlabelled(self.trace.query)
+
+    @cached_property
+    def fates(self) -> Mapping[Fact, str]:
+        """Of every fact the stage at which it was lost, `candidates` standing for `truncation` too."""
+        facts = dict.fromkeys(fact for alternative in self.truth.alternatives for fact in alternative)
+        return {fact: self.stage(fact) for fact in facts}
+
+    def stage(self, fact: Fact) -> str:
+        """`delivered`, or the first stage whose output supports none of the units that all before it supported."""
+        if self.delivers(fact, self.trace.context.passages):
+            return DELIVERED
+        alive: Sequence[Unit] = fact
+        for stage, holds in self.checks():
+            alive = [unit for unit in alive if holds(unit)]
+            if not alive:
+                return stage
+        k = self.corpus.ready.k
+        if any(self.ranked(unit).rank <= k for unit in alive):
+            return PACKING
+        return RERANK if any(self.permitted(unit).rank <= k for unit in alive) else CUT_OFF
+
+    def checks(self) -> Iterator[tuple[str, Holds]]:
+        """The stages up to what the reranker gets, in the order of the line, each with what its output supports.
+
+        Access stands twice: it takes documents away before the search, and may strike out hits after it.
+        """
+        yield DENIED, lambda unit: unit.document not in self.barred
+        yield INGESTION, self.corpus.ingested
+        yield CHUNKING, self.corpus.chunked
+        yield ACCESS, self.readable
+        yield FILTER, self.wanted
+        yield CANDIDATES, lambda unit: self.listed(unit).rank < NEVER
+        yield FUSION, lambda unit: self.fused(unit).rank < NEVER
+        yield ACCESS, lambda unit: self.permitted(unit).rank < NEVER
+
+    def alive(self, fact: Fact, until: str) -> list[Unit]:
+        """The units of a fact that every stage before `until` supports."""
+        alive = list(fact)
+        for stage, holds in self.checks():
+            if stage == until:
+                break
+            alive = [unit for unit in alive if holds(unit)]
+        return alive
+
+    def delivers(self, fact: Fact, passages: Sequence[Chunk]) -> bool:
+        """Whether a context supports a fact."""
+        find = self.context if passages is self.trace.context.passages else self.finder(passages)
+        return any(find(unit).rank < NEVER for unit in fact)
+
+    def readable(self, unit: Unit) -> bool:
+        """Whether the access component lets the asker have the document."""
+        access, place = self.corpus.ready.access, self.corpus.places[unit.document]
+        return all(bool(mask(self.query)[place]) for mask in (access.readable, access.indexed, access.allowed))
+
+    def wanted(self, unit: Unit) -> bool:
+        """Whether the filter lets the document through."""
+        return bool(self.corpus.ready.filter.allowed(self.query)[self.corpus.places[unit.document]])
+
+    def unseen(self, fact: Fact, sight: Mapping[str, int]) -> bool:
+        """Whether the encoder saw none of the letters that are missing in the lists of the search."""
+        return all(self.missing(unit) and not self.missing(unit) & sight[unit.document] for unit in self.listable(fact))
+
+    def listable(self, fact: Fact) -> list[Unit]:
+        """The units of a fact that the search could have listed."""
+        return self.alive(fact, CANDIDATES)
+
+    def missing(self, unit: Unit) -> int:
+        """The letters of a unit that no list of the search holds, as bits of its document."""
+        evidence = lay_out(self.corpus.documents[unit.document], unit, self.corpus.threshold)
+        missing = evidence.letters
+        for chunk in self.lists:
+            if chunk.document.id == unit.document:
+                missing &= ~evidence.seen(chunk)
+        return missing << evidence.start
+
+    @cached_property
+    def lists(self) -> list[Chunk]:
+        """Everything that the search lists, under the name of any source or as fused."""
+        candidates = self.trace.candidates
+        lists = {id(hits): hits for hits in (*candidates.sources.values(), candidates.fused)}
+        return [hit.chunk for hits in lists.values() for hit in hits]
+
+    def finder(self, chunks: Sequence[Chunk]) -> Finder:
+        return finder(chunks, self.corpus.documents, self.barred, self.corpus.threshold)
+
+    @cached_property
+    def context(self) -> Finder:
+        return self.finder(self.trace.context.passages)
+
+    @cached_property
+    def listed(self) -> Finder:
+        return self.finder(self.lists)
+
+    @cached_property
+    def fused(self) -> Finder:
+        return self.finder(chunks(self.trace.candidates.fused))
+
+    @cached_property
+    def permitted(self) -> Finder:
+        return self.finder(chunks(self.trace.permitted))
+
+    @cached_property
+    def ranked(self) -> Finder:
+        return self.finder(chunks(self.trace.ranked))
+
+
+def chunks(hits: Iterable[Hit]) -> list[Chunk]:
+    """The chunks of a ranking, each once."""
+    return unique(hit.chunk for hit in hits)
