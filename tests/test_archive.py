@@ -41,6 +41,7 @@ def evaluation(*traces, values=None):
         dict.fromkeys(asked, "a5ced"),
         {query: {"queries": 1.0, "rerank_pairs": 20.0} for query in asked},
         {query: query for query in asked},
+        {query: [B] for query in asked},
     )
 
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import yaml
 
+from ablate import ledger
 from ablate.config import Node
 from ablate.environment import environment
 from ablate.evaluate import Evaluation, timed
@@ -39,13 +40,20 @@ def finished(side: Side, facts: Node, evaluation: Evaluation, timings: Sequence[
     return {
         "run.json": finish(facts, status="finished", error=None),
         **setup(side),
-        "metrics.json": {"measures": measures, "counts": evaluation.counts},
+        "metrics.json": {"measures": measures, "counts": evaluation.counts, "ledger": masses(evaluation)},
         "queries.jsonl": [row(trace, evaluation) for trace in traces],
+        "ledger.jsonl": [ledger.row(entry) for entry in sorted(evaluation.ledger, key=lambda entry: entry.query)],
         "ranking.jsonl": [ranked(trace) for trace in traces],
         "ranking.trec": "".join(line for trace in traces for line in trec(trace)),
         "latency.jsonl": timings,
         "environment.json": environment(root),
     }
+
+
+def masses(evaluation: Evaluation) -> dict[str, float]:
+    """The mass of queries at every stage of the ledger; empty where no query has alternatives."""
+    found = ledger.cells(evaluation.ledger) if evaluation.ledger else {}
+    return {stage: float(mass) for stage, mass in found.items()}
 
 
 def finish(facts: Node, status: str, error: str | None) -> Node:
@@ -83,6 +91,7 @@ def row(trace: Trace, evaluation: Evaluation) -> Node:
     return {
         "query_id": query.id,
         **labels(query, evaluation.clusters[query.id]),
+        "unjudged": places(evaluation.unjudged[query.id]),
         "principals": sorted(query.principals),
         "filter": query.filter,
         "pool": {"chunks": trace.pool_chunks, "documents": trace.pool_documents, **evaluation.pools[query.id]},
@@ -117,6 +126,11 @@ def ranked(trace: Trace) -> Node:
         "hits": [located(hit.chunk) | ({"score": hit.score} if falling else {}) for hit in trace.ranked],
         "context": [located(chunk) for chunk in trace.context.passages],
     }
+
+
+def places(chunks: Sequence[Chunk]) -> list[list[Any]]:
+    """Passages as document id, start and end."""
+    return [[chunk.document.id, chunk.start, chunk.end] for chunk in chunks]
 
 
 def located(chunk: Chunk) -> Node:

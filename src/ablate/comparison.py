@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ablate.page import milliseconds, signed
 from ablate.records import RunRecord
+from ablate.statistics.words import Word
+
+if TYPE_CHECKING:
+    from ablate.statistics import Verdict
+    from ablate.verdict import Finding
 
 SUFFICIENT, COVERAGE, COMPLETION = "context/sufficient", "context/coverage", "retrieval/completion_rr"
 DOCUMENT_NDCG, DOCUMENT_RECALL = "doc/ndcg_at_10", "doc/recall_at_10"
@@ -124,11 +129,11 @@ def by_cohort(baseline: RunRecord, variant: RunRecord) -> dict[str, Paired]:
     return {cohort: pair for cohort, pair in pairs.items() if pair}
 
 
-def outcome(record: RunRecord, baseline: RunRecord | None) -> str:
+def outcome(record: RunRecord, baseline: RunRecord | None, finding: Finding | None = None) -> str:
     """What came out of one run, as the end of a sentence."""
     if not record.finished:
         return f"FAILED: {record.error or 'no reason was recorded'}"
-    said = alone(record) if baseline is None else change(record, baseline)
+    said = alone(record) if baseline is None else change(record, baseline, finding)
     return f"{found}; {said}" if (found := forbidden(record)) else said
 
 
@@ -145,7 +150,7 @@ def total(record: RunRecord, measure: str) -> int:
     return round(sum(record.values(measure).values()))
 
 
-def change(record: RunRecord, baseline: RunRecord) -> str:
+def change(record: RunRecord, baseline: RunRecord, finding: Finding | None = None) -> str:
     """What a variant changed, access aside."""
     if inert(baseline, record):
         return f"identical to its baseline on each of {len(record.queries)} queries (inert){time(baseline, record)}"
@@ -154,8 +159,44 @@ def change(record: RunRecord, baseline: RunRecord) -> str:
         return f"{short(headline(baseline))} applies to no query"
     tokens = paired(baseline, record, TOKENS)
     more = f"{signed(tokens.difference, 0)} tokens" if tokens else ""
-    said = [sides(pair), more, fair(baseline, record), judged(baseline, record)]
+    said = [*word(finding), sides(pair), more, fair(baseline, record), judged(baseline, record)]
     return "; ".join(filter(None, said)) + time(baseline, record)
+
+
+def word(finding: Finding | None) -> Iterator[str]:
+    """The verdict on a variant, with the interval that says the same, and what a good mean could hide."""
+    if finding is None:
+        return
+    found = finding.verdict
+    more = f", needs about {found.needed} queries" if found.word == Word.CANNOT_TELL and found.needed else ""
+    yield f"{found.word} in {short(finding.measure)}: {span(found)}{more}"
+    yield from harm(finding)
+
+
+def harm(finding: Finding) -> Iterator[str]:
+    """What a variant costs those who were called critical beforehand."""
+    if lost := finding.lost:
+        yield f"loses {len(lost)} critical {'query' if len(lost) == 1 else 'queries'} ({some(lost)})"
+    for cohort in finding.costs:
+        yield f"costs {cohort} {signed(finding.cohorts[cohort].difference)}"
+
+
+def some(names: Sequence[str], most: int = 4) -> str:
+    """The first names, and how many more there are."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def span(found: Verdict) -> str:
+    """A difference and its interval: `+0.083 (+0.012 to +0.154, p 0.021 among 19 variants)`."""
+    low, high = found.low, found.high
+    between = "no interval" if low is None or high is None else f"{signed(low)} to {signed(high)}"
+    many = "1 variant" if found.family == 1 else f"{found.family} variants"
+    return f"{signed(found.difference)} ({between}, p {probability(found.p_adjusted)} among {many})"
+
+
+def probability(p: float) -> str:
+    return "<.001" if p < 0.001 else f"{p:.3f}"
 
 
 def sides(pair: Paired) -> str:

@@ -14,15 +14,18 @@ from ablate.audit import Audit, AuditError
 from ablate.dataset.fingerprint import digest
 from ablate.errors import DatasetError
 from ablate.foresight import foreseen
+from ablate.ledger import Corpus, Entry, ledger
 from ablate.pipeline import Asked, Mask, Ready, unlabelled
 from ablate.progress import followed
 from ablate.score import Exposure, Reader, Scoring, of_trace, summarise, whole
 from ablate.score.approximation import approximation
 from ablate.score.chunking import chunking
+from ablate.score.evidence import units
 from ablate.score.ingestion import ingestion
+from ablate.score.judged import unjudged
 from ablate.score.latency import latency, paired
 from ablate.statistics import clustered
-from ablate.types import Dataset, Document, Hit, Query, Trace, Truth
+from ablate.types import Chunk, Dataset, Document, Hit, Query, Trace, Truth
 
 Values = Mapping[str, float | None]
 
@@ -37,7 +40,8 @@ class Evaluation:
     `chunks` names all chunks, each behind the one that is handed over for it; `models` the revision of every model
     that was asked; `pools` the tokens of each query's candidates, to depth and to k; `asked` is a hash of all that
     decides a query's ranking beside corpus and line; `spent` is what each query used, by the names that have prices;
-    `clusters` names the queries that stand or fall together.
+    `clusters` names the queries that stand or fall together; `unjudged` has the passages of each query's context about
+    which the ground truth says nothing; `ledger` says where the evidence of each query was lost.
     """
 
     chunks: Sequence[str]
@@ -50,6 +54,8 @@ class Evaluation:
     asked: Mapping[str, str]
     spent: Mapping[str, Mapping[str, float]]
     clusters: Mapping[str, str]
+    unjudged: Mapping[str, Sequence[Chunk]]
+    ledger: Sequence[Entry] = ()
 
 
 def at_all_cutoffs(scoring: Scoring, k: int, depth: int) -> Scoring:
@@ -80,15 +86,19 @@ def evaluate(ready: Ready, audit: Audit, scoring: Scoring) -> Evaluation:
     ready = foreseen(ready, searches(inspect, queries))
     inspect = replace(inspect, ready=ready)
     traces, values, used = [], {}, {}
+    barred: dict[str, frozenset[str]] = {}
+    unknown: dict[str, Sequence[Chunk]] = {}
     for query in followed("asking", queries, "queries"):
         trace = ready(query)
         traces.append(trace)
         used[query.id] = spent(ready, trace)
         truth, exposure = dataset.truths[query.id], inspect(trace)
+        barred[query.id] = frozenset(unit.document for unit in units([truth]) if unit.document in exposure.denied)
         values[query.id] = {
             **of_trace(truth, trace, documents, exposure, scoring, used[query.id], reader),
             **recalled(ready, trace),
         }
+        unknown[query.id] = unjudged(truth, trace.context.passages, exposure.denied)
     measures = summarise(queries, values) | corpus_measures(ready, audit, documents, scoring)
     return Evaluation(
         [f"{chunk.handed.id} {chunk.id}" for chunk in ready.chunks],
@@ -101,6 +111,8 @@ def evaluate(ready: Ready, audit: Audit, scoring: Scoring) -> Evaluation:
         {query.id: asked(query, audit, dataset.acl_default) for query in queries},
         used,
         clustered(dataset),
+        unknown,
+        ledger(Corpus(ready, documents, audit.texts, scoring.span_threshold), traces, barred),
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-HEADINGS = (20, 12, 10, 8)
+HEADINGS = (20, 12, 10, 8, 5)
 """Columns of a terminal that a heading may take before it is wrapped, tried in turn until a table fits."""
 
 WORD = 10
@@ -49,8 +49,8 @@ class Page(Protocol):
 
 
 def columns_shown() -> int:
-    """The width of the terminal that stdout is, at least 80; 120 where it goes to a file or a pipe."""
-    return max(80, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 120
+    """The width of the terminal that stdout is, at least 80; 100 where it goes to a file or a pipe."""
+    return max(80, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 100
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,9 @@ class Terminal:
     width: int
 
     def title(self, text: str) -> str:
-        return clean(text)
+        from tabulate import tabulate
+
+        return str(tabulate([[clean(text)]], tablefmt="plain", maxcolwidths=[self.width], disable_numparse=True))
 
     def items(self, texts: Sequence[str]) -> str:
         from tabulate import tabulate

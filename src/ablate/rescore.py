@@ -26,6 +26,7 @@ from ablate.records import BrokenRecord, RunRecord
 from ablate.review.sides import chunks
 from ablate.score import Reader, Scoring, of_record, summarise, to_json
 from ablate.score.acl import forbidden
+from ablate.score.judged import unjudged
 from ablate.statistics import clustered
 from ablate.study import tracked
 from ablate.tracking import public
@@ -288,7 +289,18 @@ class Rescored:
 
     def row(self, query: Query) -> Node:
         labels = archive.labels(query, self.clusters[query.id])
-        return {**self.run.queries[query.id], **labels, "values": to_json(self.values[query.id])}
+        return {
+            **self.run.queries[query.id],
+            **labels,
+            "unjudged": archive.places(self.unjudged(query)),
+            "values": to_json(self.values[query.id]),
+        }
+
+    def unjudged(self, query: Query) -> list[Chunk]:
+        line, audit = self.run.ranking.get(query.id, {}), self.version.audit
+        passages = chunks(self.run, line.get("context", ()), self.version.documents)
+        denied = audit.denied(query.principals) if audit.checked else frozenset()
+        return unjudged(self.version.dataset.truths[query.id], passages, denied)
 
     @property
     def counts(self) -> dict[str, int]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ablate.answer import Told, answer
 from ablate.comparison import (
     COVERAGE,
     DOCUMENT_NDCG,
@@ -33,31 +33,42 @@ from ablate.comparison import (
     remarks,
     second,
     short,
+    some,
     told,
     total,
     whole_documents,
 )
 from ablate.errors import NotComparable
+from ablate.frontier import Cost, Point, cheapest, points, sentences
 from ablate.page import Markdown, Page, Terminal, clean, columns_shown, escaped, milliseconds, signed
 from ablate.records import RunRecord
+from ablate.verdict import Finding, declared, judged
+from ablate.verdict_table import LEGEND, verdict_tables
 
 if TYPE_CHECKING:
     from ablate.measures import Measure
 
-P95, RATIO = "latency/total_p95", "latency/log_ratio"
+P95 = "latency/total_p95"
 
 SAME = ("corpus", "ground_truth", "scoring")
 """Fingerprints that runs must share before their numbers may stand side by side."""
 
 SHOWN = ("run", "study", "variant", "component", "status", "error", "baseline")
 
+ABREAST = 6
+"""Variants whose cohorts stand side by side: more would not fit on a page."""
+
 MOVED = 5
 COHORTS = 20
 NA = "n/a"
 
+OF_EXPOSED = "0 of 37: of 37 queries that could have been handed something forbidden, none was"
 
-def compare(records: Sequence[RunRecord]) -> Comparison:
-    """`records`, each baseline before its variants, as one comparison.
+
+def compare(records: Sequence[RunRecord], study: Sequence[RunRecord] = ()) -> Comparison:
+    """`records`, each baseline before its variants, as one comparison; with the words that their `study` gives them.
+
+    `study` is all that was ever recorded of it: a word depends on how many variants were asked about.
 
     Raises:
         NotComparable: they were measured on different corpora or ground truths, or with different scoring settings.
@@ -76,7 +87,7 @@ def compare(records: Sequence[RunRecord]) -> Comparison:
             )
     names = [record.label for record in records]
     unique = {r.id: r.label if names.count(r.label) == 1 else f"{r.label} {r.id[-6:]}" for r in records}
-    return Comparison(tuple(records), unique)
+    return Comparison(tuple(records), unique, judged(study))
 
 
 def agreement(records: Sequence[RunRecord]) -> str:
@@ -95,10 +106,11 @@ def agreement(records: Sequence[RunRecord]) -> str:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs that may stand side by side; `labels` names each by its id, no two alike."""
+    """Runs that may stand side by side; `labels` names each by its id, no two alike, and `findings` has their words."""
 
     records: tuple[RunRecord, ...]
     labels: Mapping[str, str]
+    findings: Mapping[str, Finding] = field(default_factory=dict)
 
     def baseline(self, record: RunRecord) -> RunRecord | None:
         """The finished run that `record` is measured against, if it is here."""
@@ -143,7 +155,43 @@ class Comparison:
 
     def sentence(self, record: RunRecord) -> str:
         """What came out, in one sentence."""
-        return clean(f"{self.labels[record.id]}: {outcome(record, self.baseline(record))}")
+        finding = self.findings.get(record.id)
+        return clean(f"{self.labels[record.id]}: {outcome(record, self.baseline(record), finding)}")
+
+    @cached_property
+    def answer(self) -> str:
+        """The answer of all runs together, in one sentence."""
+        runs = [Told(self.labels[record.id], record, self.findings.get(record.id)) for record in self.records]
+        return clean(answer(runs, self.cheap))
+
+    @cached_property
+    def families(self) -> list[tuple[RunRecord, list[RunRecord]]]:
+        """Each baseline with its finished variants."""
+        bases = {baseline.id: baseline for baseline, _ in self.pairs}
+        return [(base, [run for baseline, run in self.pairs if baseline is base]) for base in bases.values()]
+
+    @cached_property
+    def points(self) -> list[Point]:
+        """What the runs of the first baseline bring and cost."""
+        if not self.families:
+            return []
+        baseline, variants = self.families[0]
+        return points(baseline, [(self.labels[run.id], run) for run in variants], self.labels[baseline.id])
+
+    @property
+    def prices(self) -> list[str]:
+        """What is said of the frontier."""
+        if not self.points:
+            return []
+        baseline = self.families[0][0]
+        chosen = declared(baseline)
+        return list(sentences(self.points, headline(baseline), chosen.margin)) if chosen else []
+
+    @property
+    def cheap(self) -> list[tuple[Cost, Point]]:
+        """The cheapest variants that are not worse, by tokens and by time."""
+        found = [(cost, cheapest(self.points, cost)) for cost in Cost] if self.points else []
+        return [(cost, point) for cost, point in found if point]
 
     def data(self) -> dict[str, Any]:
         """The same content for programs; a measure that applies to no query is null."""
@@ -175,7 +223,8 @@ class Comparison:
         if self.lead is not None:
             yield from self._details(page)
             yield page.title("What the columns say")
-            yield page.items([self._legend(column) for column in self.columns])
+            words = LEGEND if self.findings else ()
+            yield page.items([*words, *(self._legend(column) for column in self.columns)])
         yield page.title("Runs")
         yield page.items([self._identity(record) for record in self.records])
 
@@ -190,30 +239,49 @@ class Comparison:
         studies = ", ".join(dict.fromkeys(record.study for record in self.records))
         leaking = ", ".join(self.labels[record.id] for record in self.records if record.finished and forbidden(record))
         alarm = f"; FORBIDDEN documents in {leaking}" if leaking else ""
+        if self.findings and subject is None:
+            yield page.title(self.answer)
         yield page.title(f"{studies}: {len(first.queries)} queries of {first.dataset}{alarm}")
-        if sentences := [self.sentence(record) for record in self.records if record is not subject]:
-            yield page.items(sentences)
+        told = self.findings.keys() | ({subject.id} if subject else set())
+        if said := [self.sentence(record) for record in self.records if record.id not in told]:
+            yield page.items(said)
+        for baseline, variants in self.families:
+            yield from verdict_tables(page, baseline, variants, self.labels, self.findings)
         if self.lead is None:
             return
-        headings = ["run", *(column.heading for column in self.columns), "status"]
-        words = (0, len(headings) - 2, len(headings) - 1)
-        yield page.table(headings, [self._cells(record) for record in self.records], words)
-        if notes := list(dict.fromkeys(note for record in self.records for note in self._remarks(record))):
+        headings = ["run", *(column.heading for column in self.columns)]
+        rows = [self._cells(record) for record in self.records]
+        if states := [state for record in self.records if (state := self._status(record))]:
+            headings.append("status")
+            rows = [[*cells, self._status(record)] for cells, record in zip(rows, self.records, strict=True)]
+        yield page.table(headings, rows, words=(0, len(headings) - 1) if states else (0,))
+        if notes := self._notes():
             yield page.items(notes)
 
     def _cells(self, record: RunRecord) -> list[str]:
         baseline = self.baseline(record)
-        return [self.labels[record.id], *(c.cell(record, baseline) for c in self.columns), self._status(record)]
+        return [self.labels[record.id], *(column.cell(record, baseline) for column in self.columns)]
 
-    def _remarks(self, record: RunRecord) -> Iterator[str]:
-        return remarks(self.labels[record.id], record, self.baseline(record))
+    def _notes(self) -> list[str]:
+        """What must be known beside the numbers, each said once, of all runs that it is true of."""
+        found: dict[str, list[str]] = {}
+        for record in self.records:
+            label = self.labels[record.id]
+            for remark in remarks(label, record, self.baseline(record)):
+                said = remark.removeprefix(f"{label}: ")
+                found.setdefault(said, []).extend([label] if said != remark else [])
+        return [f"{some(labels, COHORTS)}: {said}" if labels else said for said, labels in found.items()]
 
     def _details(self, page: Page) -> Iterator[str]:
         if counts := [row for baseline, variant in self.pairs for row in self._counts(baseline, variant)]:
             yield page.title("How many queries changed")
             yield page.table(["run", "measure", "better", "worse", "same", "of"], counts, words=(0, 1))
-        for baseline in {baseline.id: baseline for baseline, _ in self.pairs}.values():
-            yield from self._cohorts(page, baseline)
+        for baseline, variants in self.families:
+            for start in range(0, len(variants), ABREAST):
+                yield from self._cohorts(page, baseline, variants[start : start + ABREAST])
+        if prices := self.prices:
+            yield page.title("What it costs")
+            yield page.items(prices)
         if rows := [row for baseline, variant in self.pairs for row in self._moved(baseline, variant)]:
             measures = [short(measure) for measure in told(self.pairs[0][0])]
             yield page.title(f"Queries that moved most (up to {MOVED} a run)")
@@ -225,8 +293,7 @@ class Comparison:
             counts = (pair.higher, pair.lower, pair.n - pair.higher - pair.lower, pair.n)
             yield [self.labels[variant.id], pair.measure, *map(str, counts)]
 
-    def _cohorts(self, page: Page, baseline: RunRecord) -> Iterator[str]:
-        variants = [variant for base, variant in self.pairs if base is baseline]
+    def _cohorts(self, page: Page, baseline: RunRecord, variants: Sequence[RunRecord]) -> Iterator[str]:
         table = {variant.id: by_cohort(baseline, variant) for variant in variants}
         names = list(dict.fromkeys(name for pairs in table.values() for name in pairs))
         names.sort(key=lambda name: -max(abs(pairs[name].difference) for pairs in table.values() if name in pairs))
@@ -287,14 +354,13 @@ def columns(lead: RunRecord) -> list[Column]:
     """What is shown for runs like `lead`: evidence, or documents where nothing is known about evidence."""
     k, depth = lead.config["k"], lead.config["depth"]
     if headline(lead) == SUFFICIENT:
-        rank = DOCUMENT_NDCG if only_documents(lead) else f"retrieval/ndcg_at_{k}"
+        budget = at_budget(lead)
         first = [
             differing("sufficient", SUFFICIENT),
-            plain(f"coverage at {depth}", f"retrieval/coverage_at_{depth}"),
-            plain(f"coverage at {k}", f"retrieval/coverage_at_{k}"),
-            differing("coverage in context", COVERAGE),
-            *(plain(heading(measure), measure) for measure in [at_budget(lead)] if measure),
-            plain(heading(rank), rank),
+            plain(f"found in {depth}", f"retrieval/coverage_at_{depth}"),
+            plain(f"found in {k}", f"retrieval/coverage_at_{k}"),
+            plain("found in context", COVERAGE),
+            *([plain(f"found in {lead.config['budget']} tokens", budget)] if budget else []),
         ]
     else:
         first = [differing(heading(m), m) for m in (DOCUMENT_NDCG, DOCUMENT_RECALL)]
@@ -306,9 +372,8 @@ def columns(lead: RunRecord) -> list[Column]:
             "p50/p95 ms",
             (P50, P95),
             lambda record, _: speed(record),
-            ("x: median ratio to the baseline, timed in turn",),
         ),
-        Column("access violations", (VIOLATIONS, EXPOSED), lambda record, _: violations(record)),
+        Column("forbidden", (VIOLATIONS, EXPOSED), lambda record, _: violations(record), (OF_EXPOSED,)),
     ]
 
 
@@ -356,17 +421,14 @@ def violations(record: RunRecord) -> str:
     documents, passed = total(record, VIOLATIONS), total(record, PASSED)
     if passed and not documents:
         return f"0, {passed} among candidates, {exposed or 'none'} exposed"
-    return f"0 of {exposed} exposed" if exposed and not documents else f"{documents}, {exposed or 'none'} exposed"
+    return f"0 of {exposed}" if exposed and not documents else f"{documents}, {exposed or 'none'} exposed"
 
 
 def speed(record: RunRecord) -> str:
-    """Median and p95 latency and, for a variant, how many times its baseline's, both having been timed in turn."""
+    """Median and p95 latency."""
     if not record.finished or record.mean(P50) is None:
         return figure(record, P50)
-    value = f"{figure(record, P50, milliseconds)}/{figure(record, P95, milliseconds)}"
-    ratio = record.mean(RATIO)
-    times = math.exp(ratio) if ratio is not None else None
-    return value if times is None else f"{value} x{times:.1f}" if times >= 0.05 else f"{value} <x0.1"
+    return f"{figure(record, P50, milliseconds)}/{figure(record, P95, milliseconds)}"
 
 
 def summary(pair: Paired) -> dict[str, float]:

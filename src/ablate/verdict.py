@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ablate.comparison import RESHAPING, SUFFICIENT, at_budget, by_document, headline, labels
 from ablate.errors import ConfigError
+from ablate.label_risk import LabelRisk, label_risk
 from ablate.measures import HIGHER, LOWER, describe
 from ablate.records import RunRecord, current
 from ablate.statistics import Differences, Verdict, Word, differences, verdicts
@@ -98,10 +99,17 @@ def pair(
     baseline: RunRecord, variant: RunRecord, measure: str, among: Callable[[str], bool] | None = None
 ) -> Differences | None:
     """The paired differences of `measure` over the queries `among`; None where it applies to none of both."""
-    before, after = baseline.values(measure), variant.values(measure)
-    chosen = [query for query in before if query in after and (among is None or among(query))]
-    left, right = ({query: values[query] for query in chosen} for values in (before, after))
+    chosen = shared(baseline, variant, measure, among)
+    left, right = ({query: record.values(measure)[query] for query in chosen} for record in (baseline, variant))
     return differences(left, right, clusters(baseline)) if chosen else None
+
+
+def shared(
+    baseline: RunRecord, variant: RunRecord, measure: str, among: Callable[[str], bool] | None = None
+) -> list[str]:
+    """The queries `among` to which a measure applies on both sides, in the baseline's order."""
+    other = variant.values(measure)
+    return [query for query in baseline.values(measure) if query in other and (among is None or among(query))]
 
 
 def sound(baseline: RunRecord, variant: RunRecord) -> Callable[[str], bool]:
@@ -134,6 +142,12 @@ def judged(records: Iterable[RunRecord]) -> dict[str, Finding]:
         for baseline, variant in pairs
         if variant.id in words
     }
+
+
+def risk(baseline: RunRecord, variant: RunRecord, finding: Finding) -> LabelRisk | None:
+    """How few labels would turn a verdict; None where there is nothing to turn, or that is not known."""
+    queries = shared(baseline, variant, finding.measure, sound(baseline, variant))
+    return label_risk(baseline, variant, queries, finding.measure, finding.verdict)
 
 
 def family(pairs: Sequence[tuple[RunRecord, RunRecord]], cohort: str | None = None) -> dict[str, Verdict]:

@@ -27,7 +27,7 @@ def main(argv: list[str]) -> int:
         parser.error("give runs or --study, not both")
     place = workspace()
     records = chosen(place, args.runs) if args.runs else of_study(place, args.study)
-    comparison = compare(records)
+    comparison = compare(records, find(place, records[0].study))
     two = [record for record in records if record.id in {named(records, name).id for name in args.runs}]
     data, sentence = bounded(*two) if len(two) == 2 else (None, "")
     if args.json:

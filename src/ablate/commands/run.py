@@ -113,7 +113,8 @@ def show(outcomes: Sequence[Outcome], jobs: int) -> int:
     for path in (Path(name) for outcome in outcomes for name in outcome.runs):
         found.setdefault(path.parent.name, {})[path] = records.read(path)
     for study in found.values():
-        print(table.compare(list(study.values())).text())
+        shown = list(study.values())
+        print(table.compare(shown, records.find(workspace(), shown[0].study)).text())
     skipped = [outcome.skipped for outcome in outcomes if outcome.skipped]
     for line in skipped:
         print(line)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -56,35 +56,35 @@ class KeptVectors:
         return vectors
 
 
-def packed(ready: Ready, query: Query, hits: Sequence[Hit]) -> Context:
+def packed(line: Ready, query: Query, hits: Sequence[Hit]) -> Context:
     """The context that the packer makes of a ranking."""
-    return counted(ready.line.packer(query, unique(hits), ready.k, ready.budget, ready.tokens), ready.length)
+    return counted(line.line.packer(query, unique(hits), line.k, line.budget, line.tokens), line.length)
 
 
-def reranked(ready: Ready, query: Query, permitted: Sequence[Hit]) -> Context:
+def reranked(line: Ready, query: Query, permitted: Sequence[Hit]) -> Context:
     """The context that comes of the hits which the reranker gets.
 
     Raises:
         Uncomputed: the reranker would have to score a pair.
 
     """
-    return packed(ready, query, KeptScores(ready.line.reranker)(query, permitted))
+    return packed(line, query, KeptScores(line.line.reranker)(query, permitted))
 
 
-def allowed(ready: Ready, query: Query, names: Collection[str], search: Asked) -> Context:
+def allowed(line: Ready, query: Query, names: Collection[str], search: Asked) -> Context:
     """The context that comes of another search, access letting the documents of these names through.
 
     Raises:
         Uncomputed: there is no index for the search, or query or pairs would have to be computed.
 
     """
-    if search.known.tobytes() not in ready.indexes:
+    if search.known.tobytes() not in line.indexes:
         raise Uncomputed("there is no index of the documents that would be searched")
-    if not hasattr(ready.line.embedder, "glance"):
+    if not hasattr(line.line.embedder, "glance"):
         raise Uncomputed("the vector of the query is not kept")
-    fused = ready.search(search).fused
-    kept = {hit.chunk for hit in ready.access.after(query, fused)}
-    return reranked(ready, query, [hit for hit in fused if hit.chunk in kept or hit.chunk.document.id in names])
+    fused = line.search(search).fused
+    kept = {hit.chunk for hit in line.access.after(query, fused)}
+    return reranked(line, query, [hit for hit in fused if hit.chunk in kept or hit.chunk.document.id in names])
 
 
 def opened(mask: Mask, places: Sequence[int]) -> Mask:
@@ -94,43 +94,33 @@ def opened(mask: Mask, places: Sequence[int]) -> Mask:
     return wider
 
 
-@dataclass(frozen=True)
-class Rebuilt:
-    """The line over a corpus that lost nothing: `documents` as they were written, and `pieces` as chunks of their own.
+def rebuilt(was: Ready, documents: Sequence[Document], renewed: Mapping[str, Sequence[Chunk]]) -> Ready:
+    """The line over other documents, or with other chunks: `renewed` has those of some documents, by id.
 
-    Its indexes are built when it is first asked, of vectors that are kept.
+    Its indexes are built when it is first asked, of vectors that are kept; Uncomputed is raised then.
     """
+    pieces: dict[str, list[Chunk]] = {document.id: [] for document in documents}
+    for chunk in was.chunks:
+        pieces[chunk.document.id].append(chunk)
+    pieces |= {name: list(chunks) for name, chunks in renewed.items()}
+    fresh = [chunk.reading for chunks in renewed.values() for chunk in chunks]
+    kept = KeptVectors(was.line.embedder, fresh), KeptScores(was.line.reranker)
+    line = replace(was.line, embedder=kept[0], reranker=kept[1])
+    dataset = replace(was.dataset, documents=tuple(documents))
+    return ready(line, dataset, was.tokens, was.k, was.depth, was.budget, list(pieces.values()))
 
-    ready: Ready
-    documents: Mapping[str, Document]
-    pieces: Sequence[Chunk]
-    lines: dict[str, Ready] = field(default_factory=dict, repr=False)
 
-    def __call__(self, query: Query) -> Context:
-        """The context of a query.
+def rechunked(was: Ready, units: Sequence[Chunk]) -> Ready:
+    """The line with each of these units as one chunk, beside those that its chunker made."""
+    renewed: dict[str, list[Chunk]] = {unit.document.id: [] for unit in units}
+    for chunk in (*was.chunks, *units):
+        if chunk.document.id in renewed:
+            renewed[chunk.document.id].append(chunk)
+    return rebuilt(was, was.dataset.documents, renewed)
 
-        Raises:
-            Uncomputed: a text, or a pair for the reranker, would have to be computed.
 
-        """
-        return self.line(query).context
-
-    @cached_property
-    def line(self) -> Ready:
-        dataset, was = self.ready.dataset, self.ready
-        renewed = {name: cut for name, cut in zip(self.documents, self.cut, strict=True)}
-        added = renewed | {name: [c for c in self.pieces if c.document.id == name] for name in self.homes}
-        fresh = [chunk.reading for chunks in added.values() for chunk in chunks]
-        line = replace(
-            was.line, embedder=KeptVectors(was.line.embedder, fresh), reranker=KeptScores(was.line.reranker)
-        )
-        by_document: dict[str, list[Chunk]] = {document.id: [] for document in dataset.documents}
-        for chunk in was.chunks:
-            by_document[chunk.document.id].append(chunk)
-        pieces = [
-            renewed.get(name, [*chunks, *(added.get(name) or ())]) for name, chunks in by_document.items()
-        ]
-        documents = tuple(self.documents.get(document.id, document) for document in dataset.documents)
-        return ready(
-            line, replace(dataset, documents=documents), was.tokens, was.k, was.depth, was.budget, pieces
-        )
+def reingested(was: Ready, written: Mapping[str, Document]) -> Ready:
+    """The line over the corpus with these documents, by id, as they were written, in the chunks of its chunker."""
+    cut = chunked(was.line.chunker, replace(was.dataset, documents=tuple(written.values())), was.tokens)
+    documents = [written.get(document.id, document) for document in was.dataset.documents]
+    return rebuilt(was, documents, dict(zip(written, cut, strict=True)))

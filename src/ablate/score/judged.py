@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from ablate.score.evidence import unique
 from ablate.types import Chunk, Span, Truth
@@ -19,6 +19,16 @@ def judged_at(truth: Truth, ranking: Sequence[Chunk], cutoffs: Sequence[int]) ->
     known = [about(chunk) for chunk in unique(ranking)[: max(cutoffs)]]
     speaks = truth.complete or truth.alternatives or truth.judged or truth.documents
     return {f"retrieval/judged_at_{k}": _share(known[:k]) if speaks else None for k in cutoffs}
+
+
+def unjudged(truth: Truth, passages: Sequence[Chunk], denied: Container[str]) -> list[Chunk]:
+    """The passages about which the ground truth says nothing, each once; without those that nobody may judge.
+
+    What who asks may not read supports nothing, whatever a judge would say, and neither does text without a letter.
+    """
+    about = judged(truth)
+    readable = (chunk for chunk in unique(passages) if chunk.document.id not in denied)
+    return [chunk for chunk in readable if not about(chunk) and any(map(str.isalnum, chunk.text))]
 
 
 def _share(known: Sequence[bool]) -> float:

@@ -1,0 +1,100 @@
+"""What runs bring and what they cost go in; which of them nothing beats at its price, and the cheapest, come out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ablate.comparison import TOKENS, headline, short
+from ablate.records import RunRecord
+from ablate.statistics import Word, not_worse
+from ablate.verdict import declared, pair
+
+RATIO = "latency/log_ratio"
+
+
+class Cost(StrEnum):
+    """What a better result may be paid with."""
+
+    TOKENS = "tokens"
+    LATENCY = "median latency"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One run: how good it is, what it costs (`tokens` a query, `times` the baseline's latency), and if it is safe.
+
+    `holds` says that it is shown not to be worse than its baseline by more than the margin. What was not measured is
+    NaN: a run that was not timed beside its baseline has no `times`.
+    """
+
+    label: str
+    value: float
+    tokens: float
+    times: float
+    holds: bool
+
+    def price(self, cost: Cost) -> float:
+        return self.tokens if cost is Cost.TOKENS else self.times
+
+    def shown(self, cost: Cost) -> str:
+        return f"{self.tokens:.0f} tokens" if cost is Cost.TOKENS else f"x{self.times:.2g}"
+
+
+def points(baseline: RunRecord, variants: Iterable[tuple[str, RunRecord]], label: str) -> list[Point]:
+    """A baseline, called `label`, and its variants by their labels; nothing where nothing was declared."""
+    measure, chosen = headline(baseline), declared(baseline)
+    value = baseline.mean(measure)
+    if chosen is None or value is None:
+        return []
+    found = [Point(label, value, measured(baseline, TOKENS), 1.0, True)]
+    for name, variant in variants:
+        differing, value = pair(baseline, variant, measure), variant.mean(measure)
+        if differing is None or value is None:
+            continue
+        holds = not_worse(differing, chosen.margin).word == Word.NOT_WORSE
+        found.append(Point(name, value, measured(variant, TOKENS), math.exp(measured(variant, RATIO)), holds))
+    return found
+
+
+def measured(record: RunRecord, measure: str) -> float:
+    """A mean; NaN where there is none."""
+    mean = record.mean(measure)
+    return math.nan if mean is None else mean
+
+
+def efficient(points: Sequence[Point], cost: Cost) -> list[Point]:
+    """The points that no other beats, cheapest first: none is as good for less, or better for the same."""
+    kept: list[Point] = []
+    for point in sorted(priced(points, cost), key=lambda point: (point.price(cost), -point.value)):
+        if not kept or point.value > kept[-1].value:
+            kept.append(point)
+    return kept
+
+
+def cheapest(points: Sequence[Point], cost: Cost) -> Point | None:
+    """The cheapest variant that is not worse; None where none of them is cheaper than the baseline, the first point."""
+    base = points[0].price(cost)
+    safe = [point for point in priced(points[1:], cost) if point.holds and point.price(cost) < base]
+    return min(safe, key=lambda point: (point.price(cost), -point.value), default=None)
+
+
+def priced(points: Iterable[Point], cost: Cost) -> list[Point]:
+    return [point for point in points if not math.isnan(point.price(cost))]
+
+
+def sentences(points: Sequence[Point], measure: str, margin: float) -> Iterator[str]:
+    """Which runs nothing beats at their price, and the cheapest that is not worse."""
+    for cost in Cost:
+        best = efficient(points, cost)
+        if len(best) > 1:
+            steps = ", ".join(f"{point.label} {point.value:.3f} at {point.shown(cost)}" for point in best)
+            yield f"{short(measure)} against {cost}, what nothing beats: {steps}"
+    for cost in Cost:
+        if len(priced(points, cost)) > 1:
+            point = cheapest(points, cost)
+            prices = [each.shown(cost) for each in (point, points[0]) if each]
+            said = f"{point.label}, {' against '.join(prices)}" if point else "none is cheaper"
+            yield f"by {cost} the cheapest variant that is not worse by more than {margin:g}: {said}"

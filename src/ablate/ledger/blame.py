@@ -1,0 +1,191 @@
+"""A fact that was lost goes in; whether it comes back once the blamed layer alone is made perfect comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ablate.ledger.again import Uncomputed, allowed, opened, packed, rechunked, reingested, reranked
+from ablate.ledger.corpus import Corpus
+from ablate.ledger.course import Course, chunks
+from ablate.ledger.entry import Fate
+from ablate.ledger.oracle import supporting
+from ablate.ledger.stages import (
+    ACCESS,
+    CANDIDATES,
+    CHUNKING,
+    CUT_OFF,
+    DENIED,
+    FILTER,
+    FUSION,
+    INGESTION,
+    PACKING,
+    RERANK,
+    TRUNCATION,
+)
+from ablate.pipeline import Ready
+from ablate.score.evidence import NEVER, finder
+from ablate.types import Chunk, Context, Document, Fact, Hit, Unit
+
+VERIFIED, SUSPECTED = "verified", "suspected"
+
+
+@dataclass(frozen=True)
+class Restored:
+    """The corpus of a run with what `lost` names undone: the courses and facts lost in ingestion, or in chunking."""
+
+    corpus: Corpus
+    lost: Mapping[str, Sequence[tuple[Course, Fact]]]
+
+    @cached_property
+    def written(self) -> Mapping[str, Document]:
+        """The documents from which ingestion took evidence, with their text as it is in the file."""
+        units = [unit for course, fact in self.lost.get(INGESTION, ()) for unit in course.alive(fact, INGESTION)]
+        known = self.corpus.documents
+        names = dict.fromkeys(unit.document for unit in units if unit.document in known)
+        return {name: replace(known[name], text=self.corpus.texts[name]) for name in names}
+
+    @cached_property
+    def reingested(self) -> Ready:
+        return reingested(self.corpus.ready, self.written)
+
+    @cached_property
+    def rechunked(self) -> Ready:
+        units = [unit for course, fact in self.lost.get(CHUNKING, ()) for unit in course.alive(fact, CHUNKING)]
+        return rechunked(self.corpus.ready, list(dict.fromkeys(filter(None, map(self.chunk, units)))))
+
+    def chunk(self, unit: Unit) -> Chunk | None:
+        """A unit as one chunk, from its first character to its last."""
+        document = self.corpus.documents[unit.document]
+        start = min((span.start for span in unit.spans), default=0)
+        end = max((span.end for span in unit.spans), default=len(document.text))
+        return Chunk(document, start, end) if start < end else None
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One fact that one query lost, and the same query again with one layer of the line made perfect for it."""
+
+    course: Course
+    fact: Fact
+    restored: Restored
+
+    def __call__(self, stage: str) -> Fate:
+        """The fate of the fact, verified where it comes back, or else suspected, and why."""
+        try:
+            back = self.back(stage)
+        except Uncomputed as error:
+            return Fate(self.fact, stage, SUSPECTED, str(error))
+        except Exception as error:  # what a user's own component does when it is asked again must not end a run
+            return Fate(self.fact, stage, SUSPECTED, f"running it again broke off with {type(error).__name__}")
+        return Fate(self.fact, stage, *((VERIFIED, None) if back else (SUSPECTED, "it does not come back by that")))
+
+    def back(self, stage: str) -> bool:
+        """Whether the context supports the fact once `stage` loses nothing of it."""
+        if stage == INGESTION:
+            return self.whole(self.restored.reingested(self.course.query).context)
+        return self.course.delivers(self.fact, AGAIN[stage](self).passages)
+
+    def whole(self, context: Context) -> bool:
+        """Whether the context supports the fact in documents as they were written."""
+        corpus = self.course.corpus
+        documents = {**corpus.documents, **self.restored.written}
+        find = finder(context.passages, documents, self.course.barred, corpus.threshold)
+        return any(find(unit).rank < NEVER for unit in self.fact)
+
+    @property
+    def line(self) -> Ready:
+        return self.course.corpus.ready
+
+    def denied(self) -> Context:
+        raise Uncomputed("the access list lets the asker read no document that holds it")
+
+    def chunking(self) -> Context:
+        return self.restored.rechunked(self.course.query).context
+
+    def access(self) -> Context:
+        """Access lets the documents through, before the search and after it."""
+        line, names = self.line, self.names(ACCESS)
+        asked, places = line.asked(self.course.query), self.places(names)
+        known = opened(asked.known, places)
+        readable = opened(line.access.allowed(self.course.query), places)
+        search = asked._replace(known=known, allowed=readable & line.filter.allowed(self.course.query))
+        return allowed(line, self.course.query, names, search)
+
+    def filter(self) -> Context:
+        """The filter lets the documents through."""
+        line, names = self.line, self.names(FILTER)
+        wanted = opened(line.filter.allowed(self.course.query), self.places(names))
+        asked = line.asked(self.course.query)
+        search = asked._replace(allowed=line.access.allowed(self.course.query) & wanted)
+        return allowed(line, self.course.query, (), search)
+
+    def candidates(self) -> Context:
+        """The search puts the chunks that support the fact first in its fused list."""
+        pieces = self.course.corpus.pieces
+        return self.leading(lambda name: pieces.get(name, ()))
+
+    def fusion(self) -> Context:
+        """The fusion puts those of the listed chunks first."""
+        return self.leading(among(self.course.lists))
+
+    def leading(self, pieces: Callable[[str], Sequence[Chunk]]) -> Context:
+        line, fused = self.line, self.course.trace.candidates.fused
+        hits = first(self.supporting(CANDIDATES, pieces), fused)[: line.depth]
+        return reranked(line, self.course.query, line.access.after(self.course.query, hits))
+
+    def rerank(self) -> Context:
+        """The reranker keeps the order."""
+        return packed(self.line, self.course.query, self.course.trace.permitted)
+
+    def cut_off(self) -> Context:
+        """The chunks that support the fact stand first in the ranking."""
+        return packed(self.line, self.course.query, first(self.permitted, self.course.trace.ranked))
+
+    def packing(self) -> Context:
+        """The packer hands over the chunks as they are, behind all else."""
+        context = self.course.trace.context
+        return replace(context, passages=[*context.passages, *self.permitted])
+
+    @property
+    def permitted(self) -> list[Chunk]:
+        return self.supporting("", among(chunks(self.course.trace.permitted)))
+
+    def supporting(self, stage: str, pieces: Callable[[str], Sequence[Chunk]]) -> list[Chunk]:
+        corpus = self.course.corpus
+        units = self.course.alive(self.fact, stage)
+        return supporting(units, pieces, corpus.documents, corpus.threshold)
+
+    def names(self, stage: str) -> frozenset[str]:
+        """The documents of the units that were there before a stage."""
+        return frozenset(unit.document for unit in self.course.alive(self.fact, stage))
+
+    def places(self, names: Collection[str]) -> list[int]:
+        return [self.course.corpus.places[name] for name in names]
+
+
+AGAIN: Mapping[str, Callable[[Trial], Context]] = {
+    DENIED: Trial.denied,
+    CHUNKING: Trial.chunking,
+    ACCESS: Trial.access,
+    FILTER: Trial.filter,
+    TRUNCATION: Trial.candidates,
+    CANDIDATES: Trial.candidates,
+    FUSION: Trial.fusion,
+    RERANK: Trial.rerank,
+    CUT_OFF: Trial.cut_off,
+    PACKING: Trial.packing,
+}
+"""How a query runs again with one stage made perfect, by the name of the stage."""
+
+
+def among(chunks: Sequence[Chunk]) -> Callable[[str], Sequence[Chunk]]:
+    """Of some chunks those of a document."""
+    return lambda name: [chunk for chunk in chunks if chunk.document.id == name]
+
+
+def first(chunks: Sequence[Chunk], hits: Sequence[Hit]) -> list[Hit]:
+    """The hits with these chunks before them, as good as the best."""
+    best = max((hit.score for hit in hits), default=0.0)
+    return [*(Hit(chunk, best) for chunk in chunks), *(hit for hit in hits if hit.chunk not in chunks)]
