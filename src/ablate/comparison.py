@@ -114,19 +114,28 @@ def moved(baseline: RunRecord, variant: RunRecord) -> list[tuple[str, dict[str, 
 
 
 def labels(query: Mapping[str, Any]) -> set[str]:
-    """The cohorts of a line of `queries.jsonl`, as `key=value`."""
-    return {f"{key}={value}" for key, value in (query.get("cohorts") or {}).items()}
+    """The cohorts of a line of `queries.jsonl`, as `key=value`, and its intent."""
+    intent = query.get("intent")
+    found = {f"{key}={value}" for key, value in (query.get("cohorts") or {}).items()}
+    return found if intent is None else found | {f"intent={intent}"}
 
 
 def by_cohort(baseline: RunRecord, variant: RunRecord) -> dict[str, Paired]:
-    """The headline's paired difference in every cohort that is averaged."""
+    """The headline's paired difference in every cohort that is averaged, and for every intent."""
     measure = headline(baseline)
-    members: dict[str, list[str]] = {cohort: [] for cohort in baseline.measures.get(measure, {}).get("cohorts", {})}
-    for query, row in baseline.queries.items():
-        for cohort in labels(row) & members.keys():
-            members[cohort].append(query)
-    pairs = {cohort: paired(baseline, variant, measure, queries) for cohort, queries in members.items()}
+    pairs = {cohort: paired(baseline, variant, measure, members(baseline)[cohort]) for cohort in members(baseline)}
     return {cohort: pair for cohort, pair in pairs.items() if pair}
+
+
+def members(baseline: RunRecord) -> dict[str, list[str]]:
+    """The queries of every cohort that is averaged, and of every intent."""
+    known = baseline.measures.get(headline(baseline), {})
+    found: dict[str, list[str]] = {cohort: [] for cohort in known.get("cohorts", {})}
+    found |= {f"intent={intent}": [] for intent in known.get("intents", {})}
+    for query, row in baseline.queries.items():
+        for cohort in labels(row) & found.keys():
+            found[cohort].append(query)
+    return found
 
 
 def outcome(record: RunRecord, baseline: RunRecord | None, finding: Finding | None = None) -> str:

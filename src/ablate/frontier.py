@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Any
 
 from ablate.comparison import TOKENS, headline, short
 from ablate.records import RunRecord
@@ -38,6 +39,10 @@ class Point:
 
     def price(self, cost: Cost) -> float:
         return self.tokens if cost is Cost.TOKENS else self.times
+
+    def data(self) -> dict[str, Any]:
+        """For programs; what was not measured is null."""
+        return {key: None if value != value else value for key, value in asdict(self).items()}
 
     def shown(self, cost: Cost) -> str:
         return f"{self.tokens:.0f} tokens" if cost is Cost.TOKENS else f"x{self.times:.2g}"

@@ -36,14 +36,13 @@ from ablate.comparison import (
     some,
     told,
     total,
-    whole_documents,
 )
 from ablate.errors import NotComparable
 from ablate.frontier import Cost, Point, cheapest, points, sentences
 from ablate.page import Markdown, Page, Terminal, clean, columns_shown, escaped, milliseconds, signed
 from ablate.records import RunRecord
-from ablate.verdict import Finding, declared, judged
-from ablate.verdict_table import LEGEND, verdict_tables
+from ablate.verdict import Finding, declared, exploratory, judged
+from ablate.verdict_table import LEGEND, between, finding_data, verdict_tables
 
 if TYPE_CHECKING:
     from ablate.measures import Measure
@@ -55,11 +54,14 @@ SAME = ("corpus", "ground_truth", "scoring")
 
 SHOWN = ("run", "study", "variant", "component", "status", "error", "baseline")
 
-ABREAST = 6
+DETAILED = 20
+"""Of how many variants details are shown."""
+
+ABREAST = 5
 """Variants whose cohorts stand side by side: more would not fit on a page."""
 
 MOVED = 5
-COHORTS = 20
+COHORTS = 12
 NA = "n/a"
 
 OF_EXPOSED = "0 of 37: of 37 queries that could have been handed something forbidden, none was"
@@ -165,6 +167,14 @@ class Comparison:
         return clean(answer(runs, self.cheap))
 
     @cached_property
+    def loud(self) -> list[tuple[RunRecord, RunRecord]]:
+        """Of `pairs` those of which details are shown: something moved, and of many those that moved most."""
+        found = [(baseline, run, len(moved(baseline, run))) for baseline, run in self.pairs]
+        found.sort(key=lambda row: -row[2])
+        chosen = {run.id for _, run, queries in found[:DETAILED] if queries}
+        return [(baseline, run) for baseline, run in self.pairs if run.id in chosen]
+
+    @cached_property
     def families(self) -> list[tuple[RunRecord, list[RunRecord]]]:
         """Each baseline with its finished variants."""
         bases = {baseline.id: baseline for baseline, _ in self.pairs}
@@ -195,10 +205,14 @@ class Comparison:
 
     def data(self) -> dict[str, Any]:
         """The same content for programs; a measure that applies to no query is null."""
-        return {"runs": [self._row(record) for record in self.records]}
+        return {
+            "answer": self.answer,
+            "frontier": [point.data() for point in self.points],
+            "runs": [self._row(record) for record in self.records],
+        }
 
     def _row(self, record: RunRecord) -> dict[str, Any]:
-        baseline = self.baseline(record) if record.finished else None
+        baseline, finding = self.baseline(record) if record.finished else None, self.findings.get(record.id)
         cohorts = by_cohort(baseline, record) if baseline else {}
         measures = [measure for column in self.columns for measure in column.measures]
         measures += [measure for measure in [judged_at(record)] if measure in record.measures]
@@ -211,6 +225,7 @@ class Comparison:
             "values": {measure: record.mean(measure) for measure in measures},
             "differences": {measure: summary(pair) for measure, pair in pairs.items()},
             "cohorts": {name: summary(pair) for name, pair in cohorts.items()},
+            "verdict": finding_data(baseline, record, finding) if baseline and finding else None,
             "moved": [
                 {"query_id": query, **{measure: list(pair) for measure, pair in values.items()}}
                 for query, values in (moved(baseline, record)[:MOVED] if baseline else ())
@@ -273,25 +288,31 @@ class Comparison:
         return [f"{some(labels, COHORTS)}: {said}" if labels else said for said, labels in found.items()]
 
     def _details(self, page: Page) -> Iterator[str]:
-        if counts := [row for baseline, variant in self.pairs for row in self._counts(baseline, variant)]:
-            yield page.title("How many queries changed")
-            yield page.table(["run", "measure", "better", "worse", "same", "of"], counts, words=(0, 1))
-        for baseline, variants in self.families:
-            for start in range(0, len(variants), ABREAST):
-                yield from self._cohorts(page, baseline, variants[start : start + ABREAST])
+        if counts := [row for baseline, variant in self.loud for row in self._counts(baseline, variant)]:
+            headings = ["run", "measure", "better", "worse", "same", "of", "difference", "95 %"]
+            yield page.title("What was not asked about beforehand: exploratory, no word comes of it")
+            yield page.table(headings, counts, words=(0, 1))
+        for baseline, _ in self.families:
+            shown = [run for base, run in self.loud if base is baseline]
+            for start in range(0, len(shown), ABREAST):
+                yield from self._cohorts(page, baseline, shown[start : start + ABREAST])
         if prices := self.prices:
             yield page.title("What it costs")
             yield page.items(prices)
-        if rows := [row for baseline, variant in self.pairs for row in self._moved(baseline, variant)]:
+        if rows := [row for baseline, variant in self.loud for row in self._moved(baseline, variant)]:
             measures = [short(measure) for measure in told(self.pairs[0][0])]
             yield page.title(f"Queries that moved most (up to {MOVED} a run)")
             yield page.table(["run", "query", *measures], rows, words=(0, 1))
 
     def _counts(self, baseline: RunRecord, variant: RunRecord) -> Iterator[list[str]]:
+        """What a variant did to the measures beside its primary one."""
+        finding = self.findings.get(variant.id)
         pairs = [paired(baseline, variant, measure) for measure in (headline(baseline), second(baseline))]
         for pair in filter(None, [*pairs, at_equal_tokens(baseline, variant)]):
-            counts = (pair.higher, pair.lower, pair.n - pair.higher - pair.lower, pair.n)
-            yield [self.labels[variant.id], pair.measure, *map(str, counts)]
+            if finding is None or pair.measure != finding.measure:
+                counts = (pair.higher, pair.lower, pair.n - pair.higher - pair.lower, pair.n)
+                ends = between(exploratory(baseline, variant, pair.measure))
+                yield [self.labels[variant.id], short(pair.measure), *map(str, counts), signed(pair.difference), ends]
 
     def _cohorts(self, page: Page, baseline: RunRecord, variants: Sequence[RunRecord]) -> Iterator[str]:
         table = {variant.id: by_cohort(baseline, variant) for variant in variants}
@@ -375,11 +396,6 @@ def columns(lead: RunRecord) -> list[Column]:
         ),
         Column("forbidden", (VIOLATIONS, EXPOSED), lambda record, _: violations(record), (OF_EXPOSED,)),
     ]
-
-
-def only_documents(record: RunRecord) -> bool:
-    """Whether all evidence is whole documents, which any of their chunks supports."""
-    return whole_documents(record) == len(record.values(COVERAGE))
 
 
 def differing(heading: str, measure: str) -> Column:

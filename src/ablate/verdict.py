@@ -11,7 +11,8 @@ from ablate.errors import ConfigError
 from ablate.label_risk import LabelRisk, label_risk
 from ablate.measures import HIGHER, LOWER, describe
 from ablate.records import RunRecord, current
-from ablate.statistics import Differences, Verdict, Word, differences, verdicts
+from ablate.statistics import Differences, Verdict, Word, differences, sign_flip, verdicts
+from ablate.statistics.verdict import ALPHA
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,14 @@ def pair(
     chosen = shared(baseline, variant, measure, among)
     left, right = ({query: record.values(measure)[query] for query in chosen} for record in (baseline, variant))
     return differences(left, right, clusters(baseline)) if chosen else None
+
+
+def exploratory(
+    baseline: RunRecord, variant: RunRecord, measure: str, among: Callable[[str], bool] | None = None
+) -> tuple[float | None, float | None]:
+    """The 95 % interval of a difference that nobody asked about beforehand: no word comes of it."""
+    found = pair(baseline, variant, measure, among)
+    return sign_flip(found).interval(ALPHA) if found else (None, None)
 
 
 def shared(

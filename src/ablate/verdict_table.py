@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 from ablate.comparison import judged_at, paired, probability, short
 from ablate.page import Page, signed
@@ -73,12 +75,30 @@ def row(baseline: RunRecord, variant: RunRecord, label: str, finding: Finding, f
 
 
 def interval(found: Verdict) -> str:
-    return "none" if found.low is None or found.high is None else f"{signed(found.low, 2)} {signed(found.high, 2)}"
+    return between((found.low, found.high))
+
+
+def between(ends: tuple[float | None, float | None]) -> str:
+    """Both ends of an interval; `none` where too few clusters give one."""
+    low, high = ends
+    return "none" if low is None or high is None else f"{signed(low, 2)} {signed(high, 2)}"
 
 
 def judged(baseline: RunRecord, variant: RunRecord) -> str:
     pair = paired(baseline, variant, judged_at(variant))
     return f"{pair.before:.0%} {pair.after:.0%}".replace("%", "") if pair else ""
+
+
+def finding_data(baseline: RunRecord, variant: RunRecord, finding: Finding) -> dict[str, Any]:
+    """All that is known of a variant, for programs."""
+    labels = risk(baseline, variant, finding)
+    return {
+        "measure": finding.measure,
+        **asdict(finding.verdict),
+        "critical_cohorts": {cohort: asdict(found) for cohort, found in finding.cohorts.items()},
+        "critical_queries_lost": list(finding.lost),
+        "label_risk": asdict(labels) if labels else None,
+    }
 
 
 def turned(baseline: RunRecord, variant: RunRecord, finding: Finding) -> str:

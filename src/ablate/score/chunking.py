@@ -48,7 +48,9 @@ def chunking(
 def _homes(
     unit: Unit, chunks: Iterable[tuple[int, Chunk]], documents: Mapping[str, Document], threshold: float
 ) -> set[int]:
-    """The numbers of the chunks that support the unit alone."""
+    """The numbers of the chunks that support the unit alone; none where its document was not loaded."""
+    if unit.document not in documents:
+        return set()
     evidence = lay_out(documents[unit.document], unit, threshold)
     return {number for number, chunk in chunks if evidence.seen(chunk).bit_count() >= evidence.need}
 

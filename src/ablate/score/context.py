@@ -43,7 +43,7 @@ def _density(
 ) -> float:
     """Distinct letters of evidence over all letters handed over: text that is repeated or forbidden only dilutes."""
     evidence: dict[str, int] = defaultdict(int)
-    for unit in units([truth]):
+    for unit in (unit for unit in units([truth]) if unit.document in documents):
         laid = lay_out(documents[unit.document], unit, 1.0)
         evidence[unit.document] |= laid.letters << laid.start
     handed: dict[str, int] = defaultdict(int)
