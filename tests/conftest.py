@@ -3,8 +3,14 @@
 import os
 import signal
 
+from hypothesis import settings
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # A shell that runs the tests in the background has Ctrl-C ignored, which commands started here would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long one example takes says nothing on a machine that does other work: the suite as a whole has a limit.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")

@@ -25,13 +25,17 @@ GRACE = 5.0
 
 @dataclass(frozen=True)
 class Errand:
-    """Which run goes where: the tracker's settings, the workspace, and the folders of the run and of its baseline."""
+    """What goes where: the tracker's settings, the workspace, and the folders of a run and of its baseline.
+
+    With a `study` instead of a run it is what the study as a whole makes of its runs.
+    """
 
     uri: str | None
     log_text: bool
     root: str
     run: str = ""
     baseline: str = ""
+    study: str = ""
 
 
 @dataclass
@@ -161,7 +165,7 @@ def main(errands: Iterable[str], answers: IO[str]) -> None:
     gc.enable()
     for line in errands:
         errand = Errand(**json.loads(line))
-        if errand.run:
+        if errand.run or errand.study:
             answers.write(json.dumps(send(errand)) + "\n")
             answers.flush()
         else:
@@ -187,11 +191,14 @@ def send(errand: Errand) -> str | None:
     from ablate.workspace import Workspace
 
     try:
+        workspace, tracker = Workspace(Path(errand.root)), Mlflow(errand.uri, errand.log_text)
+        if errand.study:
+            everything = records.find(workspace, errand.study)
+            return tracker.rename(table.compare(records.current(everything), everything), workspace)
         run, *baseline = [records.read(Path(folder)) for folder in (errand.run, errand.baseline) if folder]
-        comparison, workspace = table.compare([*baseline, run]), Workspace(Path(errand.root))
-        return Mlflow(errand.uri, errand.log_text).send(run, comparison, workspace)
+        return tracker.send(run, table.compare([*baseline, run]), workspace)
     except Exception as error:
-        return f"{errand.run}: could not be sent to MLflow ({error}); `python -m ablate sync` sends it"
+        return f"{errand.run or errand.study}: could not be sent to MLflow ({error}); `python -m ablate sync` sends it"
 
 
 if __name__ == "__main__":

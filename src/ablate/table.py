@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -159,6 +159,10 @@ class Comparison:
         """What came out, in one sentence."""
         finding = self.findings.get(record.id)
         return clean(f"{self.labels[record.id]}: {outcome(record, self.baseline(record), finding)}")
+
+    def about(self, record: RunRecord) -> Comparison:
+        """The comparison of one run with its baseline alone, with the words of the whole study."""
+        return replace(self, records=tuple(run for run in (self.baseline(record), record) if run))
 
     @cached_property
     def answer(self) -> str:

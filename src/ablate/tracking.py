@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from ablate.comparison import TOKENS, at_budget, headline, paired, second
+from ablate.comparison import TOKENS, at_budget, forbidden, headline, paired, second
 from ablate.courier import WAITING, Errand
 from ablate.errors import ConfigError
 from ablate.page import clean, signed
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
     from ablate.table import Comparison
+    from ablate.verdict import Finding
 
 T = TypeVar("T")
 
@@ -70,6 +71,9 @@ class Off:
 
     def log(self, record: RunRecord, comparison: Comparison, workspace: Workspace) -> str | None:
         """Nothing is sent and nothing is wrong."""
+
+    def retell(self, comparison: Comparison, workspace: Workspace) -> str | None:
+        """Nothing was told."""
 
     def errand(self, workspace: Workspace) -> None:
         """A courier has nothing to do."""
@@ -136,14 +140,36 @@ class Mlflow:
             with FileLock(record.folder.parent / f".{record.folder.name}.sending"):
                 if not store.has(record):
                     sent = store.log(record, comparison, self.log_text)
-                    note(record.folder, "tracking.json", {"uri": public(store.uri), **sent})
+                    name = told(record, comparison)["mlflow.runName"]
+                    note(record.folder, "tracking.json", {"uri": public(store.uri), **sent, "name": name})
         except Exception as error:  # of MLflow, of the network, of a database: the result on disk outlives them all
-            reason = public(clean((str(error) or repr(error)).splitlines()[0]))[:300]
             where = workspace.short(record.folder)
             return (
-                f"{record.label}: could not be sent to MLflow at {store.shown} ({reason}), "
+                f"{record.label}: could not be sent to MLflow at {store.shown} ({reason(error)}), "
                 f"kept in {where}; `python -m ablate sync` sends it"
             )
+        return None
+
+    def retell(self, comparison: Comparison, workspace: Workspace) -> str | None:
+        """Rename the runs of a study that are sent, where what is told of them has changed. What goes wrong is said.
+
+        `comparison` holds the whole study, and its words. Where a courier waits, it does it after what it has to send.
+        """
+        courier = WAITING.get()
+        errand = replace(self.errand(workspace), study=comparison.records[0].study)
+        return None if courier and courier.take(errand) else self.rename(comparison, workspace)
+
+    def rename(self, comparison: Comparison, workspace: Workspace) -> str | None:
+        """As `retell`, here and now."""
+        store = self.store(workspace)
+        try:
+            for record in comparison.records:
+                if store.noted(record) and record.tracking.get("name") != name(
+                    record, comparison.baseline(record), comparison.findings.get(record.id)
+                ):
+                    store.retell(record, comparison)
+        except Exception as error:  # as in `send`
+            return f"what is told of {comparison.records[0].study} could not be sent to MLflow ({reason(error)})"
         return None
 
 
@@ -281,16 +307,23 @@ class Store:
         run = patient(partial(client.create_run, experiment, started, identity, record.label))
         return run.info.run_id, False
 
+    def retell(self, record: RunRecord, comparison: Comparison) -> None:
+        """Tell anew what came of a run that the store holds: its name, its description, the comparison beside it."""
+        from mlflow.entities import RunTag
+
+        subject = comparison.about(record)
+        client, run, texts = self.client(), record.tracking["run_id"], told(record, subject)
+        patient(partial(client.log_batch, run, tags=[RunTag(key, value) for key, value in texts.items()]))
+        patient(partial(client.log_text, run, subject.markdown(record), "comparison.md"))
+        note(record.folder, "comparison.md", subject.markdown(record))
+        note(record.folder, "tracking.json", {**record.tracking, "name": texts["mlflow.runName"]})
+
     def fill(self, client: MlflowClient, run: str, record: RunRecord, comparison: Comparison) -> None:
         """Parameters, metrics, tags, data sets."""
         from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
 
         baseline = comparison.baseline(record)
-        texts = {
-            **tags(record),
-            "mlflow.runName": name(record, baseline),
-            "mlflow.note.content": comparison.markdown(record, NOTE_LIMIT),
-        }
+        texts = {**tags(record), **told(record, comparison)}
         moment = round(record.started.timestamp() * 1000)
         metrics = [Metric(key, value, moment, 0) for key, value in figures(record, baseline).items()]
         patient(partial(client.log_batch, run, metrics))
@@ -302,6 +335,11 @@ class Store:
             data = Dataset(f"{record.dataset} {what}", record.fingerprints.get(what, "")[:32], "local", source(record))
             inputs = [DatasetInput(data, [InputTag("mlflow.data.context", what)])]
             patient(partial(client.log_inputs, run, datasets=inputs))
+
+
+def reason(error: Exception) -> str:
+    """The first line of an error, without a password."""
+    return public(clean((str(error) or repr(error)).splitlines()[0]))[:300]
 
 
 def silenced(record: RunRecord, comparison: Comparison) -> tuple[RunRecord, Comparison]:
@@ -319,14 +357,27 @@ def batched(entries: list[T]) -> Iterator[list[T]]:
         yield entries[start : start + BATCH]
 
 
-def name(record: RunRecord, baseline: RunRecord | None) -> str:
-    """What the page of runs shows: `reranker +0.083`, `baseline 0.612`, `reranker FAILED`."""
+def name(record: RunRecord, baseline: RunRecord | None, finding: Finding | None) -> str:
+    """What the page of runs shows: `reranker +0.083 better`, `baseline 0.612`, `reranker FAILED`."""
     if not record.finished:
         return f"{record.label} FAILED"
+    alarm = " FORBIDDEN" if forbidden(record) else ""
+    if finding:
+        return f"{record.label} {signed(finding.verdict.difference)} {finding.verdict.word}{alarm}"
     if baseline and (pair := paired(baseline, record, headline(baseline))):
-        return f"{record.label} {signed(pair.difference)}"
+        return f"{record.label} {signed(pair.difference)}{alarm}"
     mean = record.mean(headline(record))
-    return record.label if mean is None else f"{record.label} {mean:.3f}"
+    return f"{record.label}{alarm}" if mean is None else f"{record.label} {mean:.3f}{alarm}"
+
+
+def told(record: RunRecord, comparison: Comparison) -> dict[str, str]:
+    """The tags that tell what came of a run; one more variant of its study, and they may be others."""
+    finding = comparison.findings.get(record.id)
+    return {
+        "mlflow.runName": name(record, comparison.baseline(record), finding),
+        "mlflow.note.content": comparison.markdown(record, NOTE_LIMIT),
+        **({"ablate.verdict": str(finding.verdict.word)} if finding else {}),
+    }
 
 
 def tags(record: RunRecord) -> dict[str, str]:

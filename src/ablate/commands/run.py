@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import hydra
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
@@ -71,7 +71,7 @@ def main(argv: list[str]) -> int:
                 print("\n".join(estimate(plans, place, trying=True).lines()))
                 return 0
             courier.expect(next(filter(None, (each.tracking.errand(place) for each in chosen)), None))
-            return show(made(plans, place, [*flags, *args.overrides]), len(plans))
+            return show(made(plans, place, [*flags, *args.overrides]), len(plans), place, chosen[0].tracking)
 
 
 def made(plans: Sequence[Plan], place: Workspace, argv: list[str]) -> list[Outcome]:
@@ -104,8 +104,10 @@ def job(cfg: DictConfig) -> None:
         (folder / OUTCOME).write_text(json.dumps(vars(outcome), ensure_ascii=False), encoding="utf-8")
 
 
-def show(outcomes: Sequence[Outcome], jobs: int) -> int:
+def show(outcomes: Sequence[Outcome], jobs: int, place: Workspace, tracking: Any) -> int:
     """Print the table of every study that was touched, then what was left out or failed; the command's exit code.
+
+    What a study makes of its runs is known now, and told beside their records and to the tracker.
 
     A variant that was left out spoils no sweep, unless nothing else was asked for.
     """
@@ -114,7 +116,13 @@ def show(outcomes: Sequence[Outcome], jobs: int) -> int:
         found.setdefault(path.parent.name, {})[path] = records.read(path)
     for study in found.values():
         shown = list(study.values())
-        print(table.compare(shown, records.find(workspace(), shown[0].study)).text())
+        everything = records.find(place, shown[0].study)
+        comparison = table.compare(shown, everything)
+        for record in shown:
+            records.note(record.folder, "comparison.md", comparison.about(record).markdown(record))
+        if warning := tracking.retell(table.compare(records.current(everything), everything), place):
+            log.warning("%s", warning)
+        print(comparison.text())
     skipped = [outcome.skipped for outcome in outcomes if outcome.skipped]
     for line in skipped:
         print(line)

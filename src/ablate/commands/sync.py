@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from ablate.records import RunRecord, find, within
+from ablate.records import RunRecord, current, find, within
 from ablate.table import compare
 from ablate.tracking import Mlflow
 from ablate.workspace import workspace
@@ -34,6 +34,12 @@ def main(argv: list[str]) -> int:
         warning = tracker.send(record, compare([baseline, record] if baseline else [record]), place)
         print(warning or f"{record.label}: sent ({record.study})")
         sent, failed = sent + (warning is None), failed + (warning is not None)
+    for study in dict.fromkeys(record.study for record in records):
+        everything = [record for record in find(place) if record.study == study]
+        tracker = configured(everything[-1], args.uri, args.log_text)
+        warning = tracker.rename(compare(current(everything), everything), place)
+        print(warning or "", end="\n" if warning else "")
+        failed += warning is not None
     print(f"{sent} sent, {there} already there, {failed} could not be sent")
     return int(failed > 0)
 
