@@ -38,8 +38,12 @@ def build(
     started: str = "2025-06-01T12:00:00+00:00",
     error: str | None = None,
     overrides: tuple[str, ...] = (),
+    labels: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> RunRecord:
-    """Write one run; `values` is query -> measure -> value, None where a measure does not apply."""
+    """Write one run; `values` is query -> measure -> value, None where a measure does not apply.
+
+    `labels` is what else a line of `queries.jsonl` says: key -> query -> value.
+    """
     run = run or f"{variant}-0001"
     values = {} if values is None else values
     base = baseline.id if isinstance(baseline, RunRecord) else baseline
@@ -73,6 +77,7 @@ def build(
                     "query_id": query,
                     "cohorts": (cohorts or {}).get(query, {}),
                     "pool": pool or {"chunks": 100, "documents": 10},
+                    **{key: per.get(query) for key, per in (labels or {}).items()},
                     "values": row,
                     "ranking_hash": (hashes or {}).get(query, f"{variant} {query}"),
                 }

@@ -50,7 +50,8 @@ def test_a_run_is_handed_over_with_its_baseline_and_everything_is_sent_at_the_en
     with waiting(tracker.errand(place)):
         assert tracker.log(reranker, table.compare([baseline, reranker]), place) is None
         assert tracker.log(baseline, table.compare([baseline]), place) is None
-    first = {"uri": "sqlite:///мой.db", "log_text": True, "root": str(place.root), "run": "", "baseline": ""}
+    nothing = dict.fromkeys(("run", "baseline", "study"), "")
+    first = {"uri": "sqlite:///мой.db", "log_text": True, "root": str(place.root), **nothing}
     assert handed() == [
         first,
         {**first, "run": str(reranker.folder), "baseline": str(baseline.folder)},

@@ -275,6 +275,13 @@ def test_text_that_the_reader_lost_is_lost_in_ingestion(tmp_path, words):
     assert told(line(data, k=1)) == [("ingestion", "verified", None)]
 
 
+@pytest.mark.parametrize(("text", "stage"), [("", "ingestion"), ("…", "delivered")])
+def test_a_whole_document_is_lost_in_ingestion_only_if_no_text_of_it_is_left(tmp_path, text, stage):
+    read = (replace(DOCUMENTS[0], text=text), *DOCUMENTS[1:])
+    data = dataset(tmp_path, [((Unit("правило"),),)], read, DOCUMENTS)
+    assert stages(line(data, retriever=listing("правило"))) == [stage]
+
+
 def test_a_document_that_was_not_loaded_is_lost_in_ingestion(tmp_path):
     data = dataset(tmp_path, SAYS, DOCUMENTS[1:], DOCUMENTS)
     ((stage, blame, why),) = told(line(data))
@@ -418,6 +425,13 @@ def test_a_fact_that_the_access_list_denies_is_no_fault_of_the_access_component(
 def test_a_fact_that_needs_more_chunks_than_k_does_not_come_back_by_a_better_order(tmp_path):
     made = line(dataset(tmp_path, SAYS, text="дней"), k=1, depth=9, chunker=Fixed(3, 0))
     assert told(made) == [("candidates", "suspected", "it does not come back by that")]
+
+
+@pytest.mark.parametrize(("depth", "blame"), [(2, "verified"), (1, "suspected")])
+def test_a_fact_of_two_chunks_comes_back_by_both_and_not_beyond_depth(tmp_path, depth, blame):
+    made = line(dataset(tmp_path, SAYS, text="больше"), k=2, depth=depth, chunker=Fixed(3, 0))
+    ((stage, found, _),) = told(made)
+    assert (stage, found) == ("candidates", blame)
 
 
 def test_what_filter_and_depth_both_lose_does_not_come_back_by_the_filter(tmp_path):

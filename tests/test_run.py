@@ -180,7 +180,7 @@ def test_a_sweep_runs_its_baseline_once_and_prints_one_table(work, data):
     assert set(runs()) == {"baseline", *chosen}
     assert len(list(work.glob("experiments/runs/*/*/run.json"))) == 1 + len(chosen)
     assert said.err.count("baseline: running") == 1
-    assert said.out.count("sufficient  coverage") == 1
+    assert said.out.count("sufficient  found") == 1
     assert len({facts(run)["sweep"] for run in runs().values()}) == 1
     assert [path.name for path in Path("experiments").iterdir()] == ["runs"]
 

@@ -122,6 +122,7 @@ def test_a_run_carries_its_identity_config_numbers_and_files(place):
         "uri": f"sqlite:///{place.experiments / 'mlflow.db'}",
         "experiment_id": run.info.experiment_id,
         "run_id": run.info.run_id,
+        "name": "reranker +0.125",
     }
     assert (place.experiments / "artifacts" / reranker.study / run.info.run_id / "artifacts" / "run.json").is_file()
     assert {path.name for path in place.root.iterdir()} == {"experiments"}

@@ -21,7 +21,7 @@ from ablate.ledger.stages import (
     RERANK,
 )
 from ablate.pipeline import unlabelled
-from ablate.score.evidence import NEVER, Finder, finder, lay_out, unique
+from ablate.score.evidence import NEVER, Finder, finder, lay_out, unique, units
 from ablate.types import Chunk, Fact, Hit, Query, Trace, Truth, Unit
 
 Holds = Callable[[Unit], bool]
@@ -45,21 +45,20 @@ class Course:
     def fates(self) -> Mapping[Fact, str]:
         """Of every fact the stage at which it was lost, `candidates` standing for `truncation` too."""
         facts = dict.fromkeys(fact for alternative in self.truth.alternatives for fact in alternative)
-        return {fact: self.stage(fact) for fact in facts}
+        delivered = self.finder(self.trace.context.passages)
+        return {fact: DELIVERED if supports(delivered, fact) else self.lost(fact) for fact in facts}
 
-    def stage(self, fact: Fact) -> str:
-        """`delivered`, or the first stage whose output supports none of the units that all before it supported."""
-        if self.delivers(fact, self.trace.context.passages):
-            return DELIVERED
+    def lost(self, fact: Fact) -> str:
+        """The first stage whose output supports none of a fact's units that all before it supported."""
         alive: Sequence[Unit] = fact
         for stage, holds in self.checks():
             alive = [unit for unit in alive if holds(unit)]
             if not alive:
                 return stage
         k = self.corpus.ready.k
-        if any(self.ranked(unit).rank <= k for unit in alive):
+        if self.delivers(alive, chunks(self.trace.ranked)[:k]):
             return PACKING
-        return RERANK if any(self.permitted(unit).rank <= k for unit in alive) else CUT_OFF
+        return RERANK if self.delivers(alive, chunks(self.trace.permitted)[:k]) else CUT_OFF
 
     def checks(self) -> Iterator[tuple[str, Holds]]:
         """The stages up to what the reranker gets, in the order of the line, each with what its output supports.
@@ -84,10 +83,9 @@ class Course:
             alive = [unit for unit in alive if holds(unit)]
         return alive
 
-    def delivers(self, fact: Fact, passages: Sequence[Chunk]) -> bool:
-        """Whether a context supports a fact."""
-        find = self.context if passages is self.trace.context.passages else self.finder(passages)
-        return any(find(unit).rank < NEVER for unit in fact)
+    def delivers(self, fact: Sequence[Unit], passages: Sequence[Chunk]) -> bool:
+        """Whether some chunks, all of them read, support one of these units."""
+        return supports(self.finder(passages), fact)
 
     def readable(self, unit: Unit) -> bool:
         """Whether the access component lets the asker have the document."""
@@ -120,14 +118,16 @@ class Course:
         """Everything that the search lists, under the name of any source or as fused."""
         candidates = self.trace.candidates
         lists = {id(hits): hits for hits in (*candidates.sources.values(), candidates.fused)}
-        return [hit.chunk for hits in lists.values() for hit in hits]
-
-    def finder(self, chunks: Sequence[Chunk]) -> Finder:
-        return finder(chunks, self.corpus.documents, self.barred, self.corpus.threshold)
+        return [hit.chunk for hits in lists.values() for hit in hits if hit.chunk.document.id in self.homes]
 
     @cached_property
-    def context(self) -> Finder:
-        return self.finder(self.trace.context.passages)
+    def homes(self) -> frozenset[str]:
+        """The documents that any evidence of the query is in: no other chunk is of interest, or held in memory."""
+        return frozenset(unit.document for unit in units([self.truth]))
+
+    def finder(self, chunks: Iterable[Chunk]) -> Finder:
+        mine = [chunk for chunk in chunks if chunk.document.id in self.homes]
+        return finder(mine, self.corpus.documents, self.barred, self.corpus.threshold)
 
     @cached_property
     def listed(self) -> Finder:
@@ -135,15 +135,16 @@ class Course:
 
     @cached_property
     def fused(self) -> Finder:
-        return self.finder(chunks(self.trace.candidates.fused))
+        return self.finder(hit.chunk for hit in self.trace.candidates.fused)
 
     @cached_property
     def permitted(self) -> Finder:
-        return self.finder(chunks(self.trace.permitted))
+        return self.finder(hit.chunk for hit in self.trace.permitted)
 
-    @cached_property
-    def ranked(self) -> Finder:
-        return self.finder(chunks(self.trace.ranked))
+
+def supports(find: Finder, units: Iterable[Unit]) -> bool:
+    """Whether one of these units is found, at whatever rank."""
+    return any(find(unit).rank < NEVER for unit in units)
 
 
 def chunks(hits: Iterable[Hit]) -> list[Chunk]:
