@@ -28,7 +28,7 @@ from ablate.errors import NotComparable
 from ablate.evaluate import audited, evaluate
 from ablate.filter import Declared, Open
 from ablate.ledger import STAGES, cells, flow, next_test, of_run, row
-from ablate.ledger.advice import acts_on, variants
+from ablate.ledger.advice import acts_on, asks_for_loss, variants
 from ablate.ledger.entry import entry
 from ablate.ledger.stages import ACTING, DELIVERED
 from ablate.packer import Mmr, TokenBudget, TopK
@@ -701,9 +701,13 @@ def test_the_advice_names_the_largest_loss_and_the_variants_that_act_on_it(tmp_p
         "(context_packing, mmr)"
     )
     assert next_test(run, ["mmr"]).endswith("packer (context_packing)")
-    assert next_test(run, acts_on("packer")).endswith(
-        "variants of packer act on that, and all that are shipped were tried"
-    )
+    assert next_test(run, acts_on("packer")).endswith("no variant of packer is left to try: write one")
+
+
+def test_a_variant_that_asks_what_is_lost_is_no_advice():
+    assert [name for name in variants() if asks_for_loss(name)] == ["access_postfilter", "ann", "ann_ivf"]
+    assert "hybrid" in acts_on("retriever")
+    assert not {"ann", "ann_ivf"} & set(acts_on("retriever"))
 
 
 @pytest.mark.parametrize(
@@ -766,6 +770,17 @@ def test_a_run_leaves_its_ledger_and_its_cells_and_two_of_them_flow(work):
         assert run.metrics["ledger"] == {stage: float(mass) for stage, mass in of_run(run).items()}
         assert sum(run.metrics["ledger"].values()) == 2 == len(run.ledger)
     assert sum(flow(before, after).values()) == 2
+
+
+def test_a_run_that_was_scored_again_keeps_no_ledger_for_its_stages_are_gone(work):
+    data = cli.small(work / "data")
+    assert cli.quiet(f"dataset.dir={data}").code == 0
+    truth = (data / "ground_truth.jsonl").read_text(encoding="utf-8")
+    cli.put(data, {"ground_truth.jsonl": truth.replace(" в году", "")})
+    assert cli.ablate("rescore", "--dataset", str(data), kept().id).code == 0
+    again = kept()
+    assert again.rescored_from
+    assert (again.ledger, "ledger" in again.metrics, next_test(again), flow(again, again)) == ({}, False, None, {})
 
 
 CHOICES = ["chunker=parent_child", "chunker=sentence", "packer=token_budget", "packer=mmr", "chunker=structure"]

@@ -73,6 +73,42 @@ def plan(overrides: Sequence[str], config_name: str = "config") -> Plan:
     return Plan(name, one_stage(name, changes), baseline, config, changes, tuple(overrides), tuple(shared), launched)
 
 
+def together(overrides: Sequence[str], names: Sequence[str], config_name: str = "config") -> list[Plan]:
+    """Two variants, each alone and both at once, beside the baseline that the three plans share.
+
+    An override of a key of either one's stage belongs to that variant, wherever it is; all others are shared.
+
+    Raises:
+        NotOneChange: a variant does not change one stage, both change the same one, or together they change more.
+
+    """
+    added = [f"+variant={name}" for name in names]
+    stages = [str(plan([word], config_name).component) for word in added]
+    if len(set(stages)) < len(stages):
+        raise NotOneChange(
+            f"{' and '.join(names)}: found two variants of the stage {stages[0]}, expected two stages; only what can "
+            "be there at once can act together"
+        )
+    parsed = OverridesParser.create().parse_overrides(list(overrides))
+    owners = [next((stage for stage in stages if belongs(each, stage)), "") for each in parsed]
+    own = {stage: [text for text, owner in zip(overrides, owners, strict=True) if owner == stage] for stage in stages}
+    shared = [text for text, owner in zip(overrides, owners, strict=True) if not owner]
+    alone = [plan([*shared, word, *own[stage]], config_name) for word, stage in zip(added, stages, strict=True)]
+    words = [*shared, f"+variant=[{','.join(names)}]", *(text for stage in stages for text in own[stage])]
+    search_path = str(GlobalHydra.instance().config_loader().get_search_path())
+    config, launched = composition(search_path, config_name, *words)
+    changes = diff(alone[0].baseline, config)
+    if changes != {key: pair for each in alone for key, pair in each.changes.items()}:
+        raise NotOneChange(
+            f"{' and '.join(names)}: found other changes together than alone, expected both and nothing else: "
+            f"{listed(changes)}; let each variant set its own stage alone"
+        )
+    both = Plan(
+        "+".join(names), "+".join(stages), alone[0].baseline, config, changes, tuple(words), tuple(shared), launched
+    )
+    return [*alone, both]
+
+
 @lru_cache(maxsize=256)  # the jobs of a sweep share their baseline and much else, and composing is slow
 def composition(search_path: str, config_name: str, *overrides: str) -> tuple[Node, bool]:
     """The resolved config of a command whose files are found on `search_path`, and whether Hydra has more to do."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ablate.comparison import RESHAPING, SUFFICIENT, at_budget, by_document, headline, labels
+from ablate.config import STAGES
 from ablate.errors import ConfigError
 from ablate.label_risk import LabelRisk, label_risk
 from ablate.measures import HIGHER, LOWER, describe
@@ -136,7 +137,8 @@ def judged(records: Iterable[RunRecord]) -> dict[str, Finding]:
     """
     everything = list(records)
     bases = {record.id: record for record in everything if record.finished}
-    pairs = [(bases[r.baseline], r) for r in current(everything) if r.finished and r.baseline in bases]
+    ran = (record for record in current(everything) if record.finished and record.component in STAGES)
+    pairs = [(bases[record.baseline], record) for record in ran if record.baseline in bases]
     pairs = [(baseline, variant) for baseline, variant in pairs if declared(baseline)]
     words = family(pairs)
     cohorts = sorted({name for baseline, _ in pairs for name in baseline.facts.get("critical_cohorts") or ()})

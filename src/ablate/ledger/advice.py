@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from ablate.conf import conf
+from ablate.conf import comment, conf
 from ablate.ledger.flow import of_run
 from ablate.ledger.stages import ACTING, DELIVERED, DENIED, INGESTION, STAGES
 from ablate.records import RunRecord
@@ -42,13 +42,18 @@ def advice(stage: str, tried: Collection[str]) -> str:
     acting = {component: [name for name in acts_on(component) if name not in tried] for component in ACTING[stage]}
     named = [f"{component} ({', '.join(names)})" for component, names in acting.items() if names]
     if not named:
-        return f"variants of {' or '.join(ACTING[stage])} act on that, and all that are shipped were tried"
+        return f"no variant of {' or '.join(ACTING[stage])} is left to try: write one"
     return f"variants that act on that: {', '.join(named)}"
 
 
 def acts_on(component: str) -> list[str]:
-    """The shipped variants that change a component."""
-    return [name for name, changed in variants().items() if changed == component]
+    """The shipped variants that change a component, without those that ask what is lost by theirs."""
+    return [name for name, changed in variants().items() if changed == component and not asks_for_loss(name)]
+
+
+def asks_for_loss(variant: str) -> bool:
+    """Whether a variant's own question is about what it loses, so that it gives nothing back."""
+    return comment(conf() / "variant" / f"{variant}.yaml").startswith("What is lost")
 
 
 @cache

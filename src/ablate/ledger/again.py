@@ -57,8 +57,8 @@ class KeptVectors:
 
 
 def packed(line: Ready, query: Query, hits: Sequence[Hit]) -> Context:
-    """The context that the packer makes of a ranking."""
-    return counted(line.line.packer(query, unique(hits), line.k, line.budget, line.tokens), line.length)
+    """The context that the packer makes of a ranking, in which no chunk stands twice."""
+    return counted(line.line.packer(query, hits, line.k, line.budget, line.tokens), line.length)
 
 
 def reranked(line: Ready, query: Query, permitted: Sequence[Hit]) -> Context:
@@ -68,7 +68,7 @@ def reranked(line: Ready, query: Query, permitted: Sequence[Hit]) -> Context:
         Uncomputed: the reranker would have to score a pair.
 
     """
-    return packed(line, query, KeptScores(line.line.reranker)(query, permitted))
+    return packed(line, query, unique(KeptScores(line.line.reranker)(query, permitted)))
 
 
 def allowed(line: Ready, query: Query, names: Collection[str], search: Asked) -> Context:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from ablate.ledger.again import Uncomputed, allowed, opened, packed, rechunked, reingested, reranked
 from ablate.ledger.corpus import Corpus
-from ablate.ledger.course import Course, chunks
+from ablate.ledger.course import Course
 from ablate.ledger.entry import Fate
 from ablate.ledger.oracle import supporting
 from ablate.ledger.stages import (
@@ -24,7 +24,7 @@ from ablate.ledger.stages import (
     RERANK,
     TRUNCATION,
 )
-from ablate.pipeline import Ready
+from ablate.pipeline import Ready, unique
 from ablate.score.evidence import NEVER, finder
 from ablate.types import Chunk, Context, Document, Fact, Hit, Unit
 
@@ -137,7 +137,7 @@ class Trial:
 
     def rerank(self) -> Context:
         """The reranker keeps the order."""
-        return packed(self.line, self.course.query, self.course.trace.permitted)
+        return packed(self.line, self.course.query, unique(self.course.trace.permitted))
 
     def cut_off(self) -> Context:
         """The chunks that support the fact stand first in the ranking."""
@@ -150,7 +150,7 @@ class Trial:
 
     @property
     def permitted(self) -> list[Chunk]:
-        return self.supporting("", among(chunks(self.course.trace.permitted)))
+        return self.supporting("", among(self.course.mine(self.course.trace.permitted)))
 
     def supporting(self, stage: str, pieces: Callable[[str], Sequence[Chunk]]) -> list[Chunk]:
         corpus = self.course.corpus

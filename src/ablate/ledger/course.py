@@ -56,9 +56,9 @@ class Course:
             if not alive:
                 return stage
         k = self.corpus.ready.k
-        if self.delivers(alive, chunks(self.trace.ranked)[:k]):
+        if self.delivers(alive, leading(self.trace.ranked, k)):
             return PACKING
-        return RERANK if self.delivers(alive, chunks(self.trace.permitted)[:k]) else CUT_OFF
+        return RERANK if self.delivers(alive, leading(self.trace.permitted, k)) else CUT_OFF
 
     def checks(self) -> Iterator[tuple[str, Holds]]:
         """The stages up to what the reranker gets, in the order of the line, each with what its output supports.
@@ -116,18 +116,25 @@ class Course:
     @cached_property
     def lists(self) -> list[Chunk]:
         """Everything that the search lists, under the name of any source or as fused."""
+        return [chunk for hits in self.distinct for chunk in self.mine(hits)]
+
+    @cached_property
+    def distinct(self) -> list[Sequence[Hit]]:
+        """The lists of the search; where there is one source, it is most often the fused list itself."""
         candidates = self.trace.candidates
-        lists = {id(hits): hits for hits in (*candidates.sources.values(), candidates.fused)}
-        return [hit.chunk for hits in lists.values() for hit in hits if hit.chunk.document.id in self.homes]
+        return list({id(hits): hits for hits in (*candidates.sources.values(), candidates.fused)}.values())
+
+    def mine(self, hits: Iterable[Hit]) -> list[Chunk]:
+        """The chunks of documents that hold evidence."""
+        return [hit.chunk for hit in hits if hit.chunk.document.id in self.homes]
 
     @cached_property
     def homes(self) -> frozenset[str]:
         """The documents that any evidence of the query is in: no other chunk is of interest, or held in memory."""
         return frozenset(unit.document for unit in units([self.truth]))
 
-    def finder(self, chunks: Iterable[Chunk]) -> Finder:
-        mine = [chunk for chunk in chunks if chunk.document.id in self.homes]
-        return finder(mine, self.corpus.documents, self.barred, self.corpus.threshold)
+    def finder(self, chunks: Sequence[Chunk]) -> Finder:
+        return finder(chunks, self.corpus.documents, self.barred, self.corpus.threshold)
 
     @cached_property
     def listed(self) -> Finder:
@@ -135,11 +142,12 @@ class Course:
 
     @cached_property
     def fused(self) -> Finder:
-        return self.finder(hit.chunk for hit in self.trace.candidates.fused)
+        return self.listed if len(self.distinct) == 1 else self.finder(self.mine(self.trace.candidates.fused))
 
     @cached_property
     def permitted(self) -> Finder:
-        return self.finder(hit.chunk for hit in self.trace.permitted)
+        same = self.trace.permitted is self.trace.candidates.fused
+        return self.fused if same else self.finder(self.mine(self.trace.permitted))
 
 
 def supports(find: Finder, units: Iterable[Unit]) -> bool:
@@ -147,6 +155,7 @@ def supports(find: Finder, units: Iterable[Unit]) -> bool:
     return any(find(unit).rank < NEVER for unit in units)
 
 
-def chunks(hits: Iterable[Hit]) -> list[Chunk]:
-    """The chunks of a ranking, each once."""
-    return unique(hit.chunk for hit in hits)
+def leading(hits: Sequence[Hit], k: int) -> list[Chunk]:
+    """The first k chunks of a ranking, of which each counts once."""
+    first = unique(hit.chunk for hit in hits[:k])
+    return first if len(first) == min(k, len(hits)) else unique(hit.chunk for hit in hits)[:k]

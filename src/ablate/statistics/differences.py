@@ -46,7 +46,8 @@ class Differences:
     @cached_property
     def whole(self) -> tuple[int, ...]:
         """The differences times `denominator`."""
-        return tuple(d.numerator * (self.denominator // d.denominator) for d in self.each)
+        whole = self.denominator
+        return tuple(above * (whole // below) for above, below in (d.as_integer_ratio() for d in self.each))
 
     @cached_property
     def clusters(self) -> tuple[tuple[int, int], ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ablate.measures import HIGHER
 from ablate.statistics.differences import Differences
 from ablate.statistics.signflip import SEED
 from ablate.statistics.verdict import ALPHA, Verdict, verdict
@@ -26,12 +27,14 @@ class Interplay:
     found: Verdict
 
 
-def interplay(found: Differences, margin: float, alpha: float = ALPHA, seed: int = SEED) -> Interplay:
+def interplay(
+    found: Differences, margin: float, better: str = HIGHER, alpha: float = ALPHA, seed: int = SEED
+) -> Interplay:
     """Name the interaction (both - first) - (second - base) of `ablate.statistics.interaction`, by the same test.
 
     Additive is claimed only where both one-sided bounds lie inside the margin, or where every query adds up exactly
-    and there are clusters enough to say so.
+    and there are clusters enough to say so. `better` is the measure's good direction.
     """
-    seen = verdict(found, margin, alpha=alpha, seed=seed)
+    seen = verdict(found, margin, better=better, alpha=alpha, seed=seed)
     unsure = seen.word == Word.IDENTICAL and not seen.negligible
     return Interplay(Word.CANNOT_TELL if unsure else WORDS[seen.word], seen)

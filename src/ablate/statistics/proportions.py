@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from statistics import NormalDist
 
 from ablate.statistics.differences import Differences
@@ -39,6 +40,7 @@ def variance(gained: float, lost: float, delta: float) -> float:
     return 2 * likely + delta * (1 - delta)
 
 
+@lru_cache(maxsize=4096)  # the variants of a family often gain and lose the same
 def score_at_least(gained: float, lost: float, n: float, alpha: float) -> float:
     """The one-sided lower bound at level 1 - alpha of a difference of paired shares, in [-1, 1].
 

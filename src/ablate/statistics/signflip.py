@@ -159,19 +159,52 @@ def _counted(clusters: list[tuple[int, int]], work: int) -> tuple[Whole, Whole, 
     Equal clusters are chosen together, k of n with binomial chance. Those that sum to 0 come last: they only add
     queries, and far tails of how many are left out.
     """
-    groups = sorted(Counter(clusters).items(), key=lambda group: (group[0][0] == 0, group))
-    last = max(len(_chosen(number, True)) if total == 0 else 1 for (total, _), number in groups)
+    groups = [
+        Group(total, size, _chosen(number, total == 0), number)
+        for (total, size), number in sorted(Counter(clusters).items(), key=lambda group: (group[0][0] == 0, group))
+    ]
+    sums = 1 + sum(abs(group.total) * group.steps for group in groups)
+    sizes = 1 + sum(group.size * group.steps for group in groups)
+    if sums * sizes > _dense(work):
+        return _listed(groups, work)
+    return _filled(groups) if _affordable(groups, sizes, work) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Equal clusters, `number` of them, each of `size` queries that sum to `total`; a set holds any of `chosen`."""
+
+    total: int
+    size: int
+    chosen: range
+    number: int
+
+    @property
+    def steps(self) -> int:
+        return len(self.chosen) - 1
+
+    @property
+    def chances(self) -> Floats:
+        return _binomial(self.number, self.chosen.start, self.chosen.stop)
+
+
+def _dense(sets: int) -> int:
+    """Up to how many pairs of a sum and a size it is worth while to look for equal ones among so many sets."""
+    return 4 * sets + 1000
+
+
+def _listed(groups: list[Group], work: int) -> tuple[Whole, Whole, Floats] | None:
+    """As `_counted`, set by set: for sums that lie far apart."""
+    last = max(len(group.chosen) if group.total == 0 else 1 for group in groups)
     sums, sizes, chances = np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1)
-    for (total, size), number in groups:
-        chosen = _chosen(number, total == 0)
-        work -= len(sums) * len(chosen)
-        if work < 0 or len(sums) * last > work + len(sums) * len(chosen):  # sets never become fewer
+    for group in groups:
+        work -= len(sums) * len(group.chosen)
+        if work < 0 or len(sums) * last > work + len(sums) * len(group.chosen):  # sets never become fewer
             return None
-        share = _binomial(number, chosen.start, chosen.stop)
-        count = np.arange(chosen.start, chosen.stop)
-        sums = np.add.outer(sums, total * count).ravel()
-        sizes = np.add.outer(sizes, size * count).ravel()
-        chances = np.multiply.outer(chances, share).ravel()
+        count = np.arange(group.chosen.start, group.chosen.stop)
+        sums = np.add.outer(sums, group.total * count).ravel()
+        sizes = np.add.outer(sizes, group.size * count).ravel()
+        chances = np.multiply.outer(chances, group.chances).ravel()
         sums, sizes, chances = _together(sums, sizes, chances)
     return sums, sizes, chances
 
@@ -180,12 +213,73 @@ def _together(sums: Whole, sizes: Whole, chances: Floats) -> tuple[Whole, Whole,
     """Sets of equal sum and size as one, where these lie dense enough for it to be worth while."""
     low, few = int(sums.min()), int(sizes.min())
     wide = int(sizes.max()) - few + 1
-    if (int(sums.max()) - low + 1) * wide > 4 * len(sums) + 1000:
+    if (int(sums.max()) - low + 1) * wide > _dense(len(sums)):
         return sums, sizes, chances
     places = (sums - low) * wide + (sizes - few)
     dense: Floats = np.bincount(places, weights=chances).astype(np.float64)
     kept: Whole = np.flatnonzero(dense).astype(np.int64)
     return kept // wide + low, kept % wide + few, dense[kept]
+
+
+def _affordable(groups: list[Group], wide: int, work: int) -> bool:
+    """Whether `_listed` would have counted every set, found without their chances.
+
+    Which pairs of a sum and a size there are is one long whole number, a bit a pair, `wide` bits a sum.
+    """
+    last = max(len(group.chosen) if group.total == 0 else 1 for group in groups)
+    there, sets, sums, sizes = 1, 1, 1, 1
+    for group in groups:
+        made = sets * len(group.chosen)
+        work -= made
+        if work < 0 or sets * last > work + made:
+            return False
+        sums += abs(group.total) * group.steps
+        sizes += group.size * group.steps
+        there <<= group.size * group.steps if group.total < 0 else 0
+        there = _repeated(there, abs(group.total * wide + group.size), group.steps)
+        sets = there.bit_count() if sums * sizes <= _dense(made) else made
+    return True
+
+
+def _repeated(bits: int, step: int, times: int) -> int:
+    """All of `bits` moved up by 0, 1, ... `times` steps."""
+    copies = 1
+    while copies <= times:
+        more = min(copies, times + 1 - copies)
+        bits |= bits << step * more
+        copies += more
+    return bits
+
+
+def _filled(groups: list[Group]) -> tuple[Whole, Whole, Floats]:
+    """As `_counted`, in a table of sums by sizes: for sums that lie close."""
+    table = np.ones((1, 1))
+    for group in groups:
+        table = (_widened if group.total == 0 and table.shape[1] < group.steps else _moved)(table, group)
+    sums, sizes = np.nonzero(table)
+    low = sum(min(group.total * group.chosen.start, group.total * (group.chosen.stop - 1)) for group in groups)
+    return sums + low, sizes + sum(group.size * group.chosen.start for group in groups), table[sums, sizes]
+
+
+def _moved(table: Floats, group: Group) -> Floats:
+    """The table once for every choice from a group, moved to where that leads; sums always in the same order."""
+    rows, columns = table.shape
+    up, right, steps = abs(group.total), group.size, group.steps
+    fuller = np.zeros((rows + up * steps, columns + right * steps))
+    for step, chance in sorted(enumerate(group.chances), reverse=group.total >= 0):
+        row, column = up * (steps - step if group.total < 0 else step), right * step
+        fuller[row : row + rows, column : column + columns] += chance * table
+    return fuller
+
+
+def _widened(table: Floats, group: Group) -> Floats:
+    """The same of clusters that sum to 0, column by column of the table: bit for bit, and quick where these are few."""
+    rows, columns = table.shape
+    reach = group.size * group.steps
+    fuller = np.zeros((columns + reach, rows))  # turned: what is added lies in one piece
+    for column in range(columns):
+        fuller[column : column + reach + 1 : group.size] += np.multiply.outer(group.chances, table[:, column])
+    return fuller.T
 
 
 def _chosen(number: int, trimmed: bool) -> range:
@@ -207,21 +301,30 @@ def _binomial(number: int, start: int, stop: int) -> Floats:
 def _drawn(clusters: list[tuple[int, int]], draws: int, seed: int) -> tuple[Whole, Whole, Floats]:
     """As `_counted`, of sets drawn with fair coins, and of the empty set, which was observed.
 
-    The coins are the raw bits of PCG64, a stream that numpy promises never to change. Eight clusters are added at a
-    time, by what each of their 256 sets comes to.
+    Eight clusters are added at a time, by what each of their 256 sets comes to.
     """
-    width = -(-len(clusters) // 64)
-    raw = np.random.PCG64(seed).random_raw(draws * width).astype("<u8")
-    coins = np.ascontiguousarray(raw.view(np.uint8).reshape(draws, width * 8).T)
+    coins = _coins(draws, -(-len(clusters) // 64), seed)
     sums, sizes = np.zeros(draws + 1, np.int64), np.zeros(draws + 1, np.int64)
     for place in range(0, len(clusters), 8):
-        eight, thrown = clusters[place : place + 8], coins[place // 8]
-        sums[1:] += _sets([total for total, _ in eight])[thrown]
-        sizes[1:] += _sets([size for _, size in eight])[thrown]
+        eight, thrown = clusters[place : place + 8], coins[place // 8].astype(np.intp)
+        if any(total for total, _ in eight):
+            sums[1:] += _sets(tuple(total for total, _ in eight)).take(thrown)
+        sizes[1:] += _sets(tuple(size for _, size in eight)).take(thrown)
     return sums, sizes, np.ones(draws + 1)
 
 
-def _sets(values: list[int]) -> Whole:
+@lru_cache(maxsize=2)  # all variants of a family are drawn alike
+def _coins(draws: int, width: int, seed: int) -> NDArray[np.uint8]:
+    """Eight coins a number, of shape (8 * `width`, `draws`).
+
+    They are the raw bits of PCG64, a stream that numpy promises never to change.
+    """
+    raw = np.random.PCG64(seed).random_raw(draws * width).astype("<u8")
+    return np.ascontiguousarray(raw.view(np.uint8).reshape(draws, width * 8).T)
+
+
+@lru_cache(maxsize=1024)  # clusters stand sorted, so that the same eight come again
+def _sets(values: tuple[int, ...]) -> Whole:
     """The sum of every set of up to eight values: bit i of the place in it says whether value i is in the set."""
     sums = np.zeros(1, np.int64)
     for value in [*values, *[0] * (8 - len(values))]:
@@ -232,6 +335,8 @@ def _sets(values: list[int]) -> Whole:
 def _tail(sums: Whole, sizes: Whole, chances: Floats, unit: Fraction, slack: int, total: float) -> Tail:
     some = sizes > 0
     means = ((sums[some] - slack) * float(unit.numerator)) / (sizes[some] * float(unit.denominator))
+    empty, rest = chances[~some].sum(), chances[some]
+    if total > 1:  # sets that were drawn, each once: their order alone matters
+        return Tail(np.sort(means), np.arange(empty, len(rest) + empty + 1) / total)
     order = np.argsort(means, kind="stable")
-    reached = np.cumsum(np.concatenate([[chances[~some].sum()], chances[some][order]]))
-    return Tail(means[order], reached / total)
+    return Tail(means[order], np.cumsum(np.concatenate([[empty], rest[order]])))
