@@ -349,6 +349,18 @@ def test_truncation_is_of_the_text_and_not_of_the_title_before_it(tmp_path):
     assert stages(line(seen, k=1, depth=1, retriever=Near("прочее"), embedder=Vectors(16, 32))) == ["candidates"]
 
 
+@pytest.mark.parametrize(
+    ("chunker", "stage"),
+    [(Fixed(6, 0), "truncation"), (Fixed(6, 2), "candidates"), (ParentChild(6, 3, 0), "candidates")],
+)
+def test_what_one_chunk_hides_from_the_encoder_another_or_a_child_may_show(tmp_path, chunker, stage):
+    documents = (Document("длинный", "один два три четыре пять шесть семь восемь", acl=PUBLIC), *DOCUMENTS)
+    named = {document.id: document for document in documents}
+    data = dataset(tmp_path, [((unit("длинный", "пять", named),),)], documents)
+    made = line(data, k=1, depth=1, chunker=chunker, retriever=Near("прочее"), embedder=Vectors(16, 20))
+    assert stages(made) == [stage]
+
+
 def test_an_encoder_that_was_not_asked_has_cut_nothing(tmp_path):
     data = dataset(tmp_path, SAYS, text="ничего больше")
     assert stages(line(data, embedder=Vectors(16, 1))) == ["candidates"]
@@ -701,7 +713,11 @@ def test_the_advice_names_the_largest_loss_and_the_variants_that_act_on_it(tmp_p
         "(context_packing, mmr)"
     )
     assert next_test(run, ["mmr"]).endswith("packer (context_packing)")
-    assert next_test(run, acts_on("packer")).endswith("no variant of packer is left to try: write one")
+    assert next_test(run, acts_on("packer")).endswith(
+        "every shipped variant of packer was tried: write one of your own"
+    )
+    hidden = record(tmp_path / "2", "baseline", {"1": {"а": ["access"]}})
+    assert next_test(hidden).endswith("no shipped variant of access gives it back: check its settings")
 
 
 def test_a_variant_that_asks_what_is_lost_is_no_advice():

@@ -39,6 +39,7 @@ from ablate.comparison import (
 )
 from ablate.errors import NotComparable
 from ablate.frontier import Cost, Point, cheapest, points, sentences
+from ablate.loss_table import advice, blamed, flows, losses
 from ablate.page import Markdown, Page, Terminal, clean, columns_shown, escaped, milliseconds, signed
 from ablate.records import RunRecord
 from ablate.verdict import Finding, declared, exploratory, judged
@@ -246,6 +247,8 @@ class Comparison:
             yield page.items([*words, *(self._legend(column) for column in self.columns)])
         yield page.title("Runs")
         yield page.items([self._identity(record) for record in self.records])
+        if self.lead is not None and (said := [*filter(None, (blamed(self.lead), advice(self.lead, self.pairs)))]):
+            yield page.items(said)
 
     def _identity(self, record: RunRecord) -> str:
         made = f"{record.started:%Y-%m-%d %H:%M} UTC, {record.seconds:.0f} s"
@@ -303,6 +306,8 @@ class Comparison:
         if prices := self.prices:
             yield page.title("What it costs")
             yield page.items(prices)
+        yield from losses(page, self.records, self.labels)
+        yield from flows(page, self.loud, self.labels)
         if rows := [row for baseline, variant in self.loud for row in self._moved(baseline, variant)]:
             measures = [short(measure) for measure in told(self.pairs[0][0])]
             yield page.title(f"Queries that moved most (up to {MOVED} a run)")

@@ -41,8 +41,10 @@ def advice(stage: str, tried: Collection[str]) -> str:
         return ELSEWHERE[stage]
     acting = {component: [name for name in acts_on(component) if name not in tried] for component in ACTING[stage]}
     named = [f"{component} ({', '.join(names)})" for component, names in acting.items() if names]
+    if not any(map(acts_on, ACTING[stage])):
+        return f"no shipped variant of {', '.join(ACTING[stage])} gives it back: check its settings"
     if not named:
-        return f"no variant of {' or '.join(ACTING[stage])} is left to try: write one"
+        return f"every shipped variant of {', '.join(ACTING[stage])} was tried: write one of your own"
     return f"variants that act on that: {', '.join(named)}"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ablate.ledger.again import Uncomputed, allowed, opened, packed, rechunked, reingested, reranked
-from ablate.ledger.corpus import Corpus
+from ablate.ledger.corpus import Corpus, bounds
 from ablate.ledger.course import Course
 from ablate.ledger.entry import Fate
 from ablate.ledger.oracle import supporting
@@ -41,7 +41,7 @@ class Restored:
     @cached_property
     def written(self) -> Mapping[str, Document]:
         """The documents from which ingestion took evidence, with their text as it is in the file."""
-        units = [unit for course, fact in self.lost.get(INGESTION, ()) for unit in course.alive(fact, INGESTION)]
+        units = [unit for course, fact in self.lost.get(INGESTION, ()) for unit in course.ends[fact].units]
         known = self.corpus.documents
         names = dict.fromkeys(unit.document for unit in units if unit.document in known)
         return {name: replace(known[name], text=self.corpus.texts[name]) for name in names}
@@ -52,15 +52,14 @@ class Restored:
 
     @cached_property
     def rechunked(self) -> Ready:
-        units = [unit for course, fact in self.lost.get(CHUNKING, ()) for unit in course.alive(fact, CHUNKING)]
+        units = [unit for course, fact in self.lost.get(CHUNKING, ()) for unit in course.ends[fact].units]
         return rechunked(self.corpus.ready, list(dict.fromkeys(filter(None, map(self.chunk, units)))))
 
     def chunk(self, unit: Unit) -> Chunk | None:
         """A unit as one chunk, from its first character to its last."""
         document = self.corpus.documents[unit.document]
-        start = min((span.start for span in unit.spans), default=0)
-        end = max((span.end for span in unit.spans), default=len(document.text))
-        return Chunk(document, start, end) if start < end else None
+        start, end = bounds(unit)
+        return Chunk(document, start, min(end, len(document.text))) if start < len(document.text) else None
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ class Trial:
 
     def access(self) -> Context:
         """Access lets the documents through, before the search and after it."""
-        line, names = self.line, self.names(ACCESS)
+        line, names = self.line, self.names
         asked, places = line.asked(self.course.query), self.places(names)
         known = opened(asked.known, places)
         readable = opened(line.access.allowed(self.course.query), places)
@@ -115,24 +114,23 @@ class Trial:
 
     def filter(self) -> Context:
         """The filter lets the documents through."""
-        line, names = self.line, self.names(FILTER)
-        wanted = opened(line.filter.allowed(self.course.query), self.places(names))
+        line = self.line
+        wanted = opened(line.filter.allowed(self.course.query), self.places(self.names))
         asked = line.asked(self.course.query)
         search = asked._replace(allowed=line.access.allowed(self.course.query) & wanted)
         return allowed(line, self.course.query, (), search)
 
     def candidates(self) -> Context:
         """The search puts the chunks that support the fact first in its fused list."""
-        pieces = self.course.corpus.pieces
-        return self.leading(lambda name: pieces.get(name, ()))
+        return self.leading(self.course.corpus.around)
 
     def fusion(self) -> Context:
         """The fusion puts those of the listed chunks first."""
         return self.leading(among(self.course.lists))
 
-    def leading(self, pieces: Callable[[str], Sequence[Chunk]]) -> Context:
+    def leading(self, pieces: Callable[[Unit], Sequence[Chunk]]) -> Context:
         line, fused = self.line, self.course.trace.candidates.fused
-        hits = first(self.supporting(CANDIDATES, pieces), fused)[: line.depth]
+        hits = first(self.supporting(pieces), fused)[: line.depth]
         return reranked(line, self.course.query, line.access.after(self.course.query, hits))
 
     def rerank(self) -> Context:
@@ -150,16 +148,20 @@ class Trial:
 
     @property
     def permitted(self) -> list[Chunk]:
-        return self.supporting("", among(self.course.mine(self.course.trace.permitted)))
+        return self.supporting(among(self.course.mine(self.course.trace.permitted)))
 
-    def supporting(self, stage: str, pieces: Callable[[str], Sequence[Chunk]]) -> list[Chunk]:
+    def supporting(self, pieces: Callable[[Unit], Sequence[Chunk]]) -> list[Chunk]:
         corpus = self.course.corpus
-        units = self.course.alive(self.fact, stage)
-        return supporting(units, pieces, corpus.documents, corpus.threshold)
+        return supporting(self.units, pieces, corpus.documents, corpus.threshold)
 
-    def names(self, stage: str) -> frozenset[str]:
-        """The documents of the units that were there before a stage."""
-        return frozenset(unit.document for unit in self.course.alive(self.fact, stage))
+    @property
+    def units(self) -> Sequence[Unit]:
+        """The units of the fact that were left before it was lost."""
+        return self.course.ends[self.fact].units
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(unit.document for unit in self.units)
 
     def places(self, names: Collection[str]) -> list[int]:
         return [self.course.corpus.places[name] for name in names]
@@ -180,12 +182,13 @@ AGAIN: Mapping[str, Callable[[Trial], Context]] = {
 """How a query runs again with one stage made perfect, by the name of the stage."""
 
 
-def among(chunks: Sequence[Chunk]) -> Callable[[str], Sequence[Chunk]]:
-    """Of some chunks those of a document."""
-    return lambda name: [chunk for chunk in chunks if chunk.document.id == name]
+def among(chunks: Sequence[Chunk]) -> Callable[[Unit], Sequence[Chunk]]:
+    """Of some chunks those of a unit's document."""
+    return lambda unit: [chunk for chunk in chunks if chunk.document.id == unit.document]
 
 
 def first(chunks: Sequence[Chunk], hits: Sequence[Hit]) -> list[Hit]:
     """The hits with these chunks before them, as good as the best."""
-    best = max((hit.score for hit in hits), default=0.0)
-    return [*(Hit(chunk, best) for chunk in chunks), *(hit for hit in hits if hit.chunk not in chunks)]
+    best, homes = hits[0].score if hits else 0.0, {chunk.document.id for chunk in chunks}
+    rest = (hit for hit in hits if hit.chunk.document.id not in homes or hit.chunk not in chunks)
+    return [*(Hit(chunk, best) for chunk in chunks), *rest]

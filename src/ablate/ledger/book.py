@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ablate.ledger.blame import Restored, Trial
 from ablate.ledger.corpus import Corpus
-from ablate.ledger.course import Course
+from ablate.ledger.course import Course, End
 from ablate.ledger.entry import Entry, entry
 from ablate.ledger.stages import CANDIDATES, CHUNKING, DELIVERED, INGESTION, TRUNCATION
 from ablate.types import Fact, Trace
@@ -31,15 +31,15 @@ def ledger(corpus: Corpus, traces: Iterable[Trace], barred: Mapping[str, frozens
 
 def truncated(corpus: Corpus, courses: Sequence[Course]) -> list[Mapping[Fact, str]]:
     """The fates of all facts, those told apart that no search could find because the encoder had not seen them."""
-    unlisted = [[fact for fact, stage in course.fates.items() if stage == CANDIDATES] for course in courses]
-    pairs = [(course, fact) for course, facts in zip(courses, unlisted, strict=True) for fact in facts]
-    sight = corpus.sight({unit.document for course, fact in pairs for unit in course.listable(fact)})
-    if sight is None:
-        return [course.fates for course in courses]
-    return [
-        {**course.fates, **{fact: TRUNCATION for fact in facts if course.unseen(fact, sight)}}
-        for course, facts in zip(courses, unlisted, strict=True)
-    ]
+    unlisted = [end for course in courses for end in course.ends.values() if end.stage == CANDIDATES]
+    sight = corpus.sight({unit for end in unlisted for unit in end.units})
+
+    def stage(course: Course, end: End) -> str:
+        if end.stage == CANDIDATES and sight is not None and course.unseen(end.units, sight):
+            return TRUNCATION
+        return end.stage
+
+    return [{fact: stage(course, end) for fact, end in course.ends.items()} for course in courses]
 
 
 def tried(corpus: Corpus, courses: Sequence[Course], entries: Sequence[Entry]) -> list[Entry]:

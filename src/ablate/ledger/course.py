@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from ablate.ledger.corpus import Corpus
 from ablate.ledger.stages import (
@@ -28,6 +29,13 @@ Holds = Callable[[Unit], bool]
 """Whether the output of a stage supports a unit."""
 
 
+class End(NamedTuple):
+    """Where a fact came to: the stage that lost it, and those of its units that were left before it."""
+
+    stage: str
+    units: Sequence[Unit]
+
+
 @dataclass(frozen=True)
 class Course:
     """How far the evidence of one query came; `barred` are those of its documents that its principals may not read."""
@@ -42,46 +50,41 @@ class Course:
         return unlabelled(self.trace.query)
 
     @cached_property
-    def fates(self) -> Mapping[Fact, str]:
-        """Of every fact the stage at which it was lost, `candidates` standing for `truncation` too."""
+    def ends(self) -> Mapping[Fact, End]:
+        """Where every fact came to, `candidates` standing for `truncation` too."""
         facts = dict.fromkeys(fact for alternative in self.truth.alternatives for fact in alternative)
         delivered = self.finder(self.trace.context.passages)
-        return {fact: DELIVERED if supports(delivered, fact) else self.lost(fact) for fact in facts}
+        return {fact: End(DELIVERED, fact) if supports(delivered, fact) else self.lost(fact) for fact in facts}
 
-    def lost(self, fact: Fact) -> str:
+    def lost(self, fact: Fact) -> End:
         """The first stage whose output supports none of a fact's units that all before it supported."""
-        alive: Sequence[Unit] = fact
-        for stage, holds in self.checks():
-            alive = [unit for unit in alive if holds(unit)]
-            if not alive:
-                return stage
+        units: Sequence[Unit] = fact
+        for stage, holds in self.checks:
+            held = [unit for unit in units if holds(unit)]
+            if not held:
+                return End(stage, units)
+            units = held
         k = self.corpus.ready.k
-        if self.delivers(alive, leading(self.trace.ranked, k)):
-            return PACKING
-        return RERANK if self.delivers(alive, leading(self.trace.permitted, k)) else CUT_OFF
+        if self.delivers(units, leading(self.trace.ranked, k)):
+            return End(PACKING, units)
+        return End(RERANK if self.delivers(units, leading(self.trace.permitted, k)) else CUT_OFF, units)
 
-    def checks(self) -> Iterator[tuple[str, Holds]]:
+    @cached_property
+    def checks(self) -> Sequence[tuple[str, Holds]]:
         """The stages up to what the reranker gets, in the order of the line, each with what its output supports.
 
         Access stands twice: it takes documents away before the search, and may strike out hits after it.
         """
-        yield DENIED, lambda unit: unit.document not in self.barred
-        yield INGESTION, self.corpus.ingested
-        yield CHUNKING, self.corpus.chunked
-        yield ACCESS, self.readable
-        yield FILTER, self.wanted
-        yield CANDIDATES, lambda unit: self.listed(unit).rank < NEVER
-        yield FUSION, lambda unit: self.fused(unit).rank < NEVER
-        yield ACCESS, lambda unit: self.permitted(unit).rank < NEVER
-
-    def alive(self, fact: Fact, until: str) -> list[Unit]:
-        """The units of a fact that every stage before `until` supports."""
-        alive = list(fact)
-        for stage, holds in self.checks():
-            if stage == until:
-                break
-            alive = [unit for unit in alive if holds(unit)]
-        return alive
+        return (
+            (DENIED, lambda unit: unit.document not in self.barred),
+            (INGESTION, self.corpus.ingested),
+            (CHUNKING, self.corpus.chunked),
+            (ACCESS, self.readable),
+            (FILTER, self.wanted),
+            (CANDIDATES, lambda unit: self.listed(unit).rank < NEVER),
+            (FUSION, lambda unit: self.fused(unit).rank < NEVER),
+            (ACCESS, lambda unit: self.permitted(unit).rank < NEVER),
+        )
 
     def delivers(self, fact: Sequence[Unit], passages: Sequence[Chunk]) -> bool:
         """Whether some chunks, all of them read, support one of these units."""
@@ -96,13 +99,9 @@ class Course:
         """Whether the filter lets the document through."""
         return bool(self.corpus.ready.filter.allowed(self.query)[self.corpus.places[unit.document]])
 
-    def unseen(self, fact: Fact, sight: Mapping[str, int]) -> bool:
+    def unseen(self, units: Iterable[Unit], sight: Mapping[str, int]) -> bool:
         """Whether the encoder saw none of the letters that are missing in the lists of the search."""
-        return all(self.missing(unit) and not self.missing(unit) & sight[unit.document] for unit in self.listable(fact))
-
-    def listable(self, fact: Fact) -> list[Unit]:
-        """The units of a fact that the search could have listed."""
-        return self.alive(fact, CANDIDATES)
+        return all(self.missing(unit) and not self.missing(unit) & sight[unit.document] for unit in units)
 
     def missing(self, unit: Unit) -> int:
         """The letters of a unit that no list of the search holds, as bits of its document."""

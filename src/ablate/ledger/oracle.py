@@ -10,15 +10,15 @@ from ablate.types import Chunk, Document, Unit
 
 def supporting(
     units: Iterable[Unit],
-    pieces: Callable[[str], Sequence[Chunk]],
+    pieces: Callable[[Unit], Sequence[Chunk]],
     documents: Mapping[str, Document],
     threshold: float,
 ) -> list[Chunk]:
     """Chunks that together support one of the units, for the unit that takes the fewest; none if no unit can be.
 
-    `pieces` gives the chunks at hand of a document.
+    `pieces` gives the chunks at hand of a unit's document.
     """
-    found = [cover(lay_out(documents[unit.document], unit, threshold), pieces(unit.document)) for unit in units]
+    found = [cover(lay_out(documents[unit.document], unit, threshold), pieces(unit)) for unit in units]
     return min(filter(None, found), key=len, default=[])
 
 

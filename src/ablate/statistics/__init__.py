@@ -1,9 +1,10 @@
 """Values per query of two sides go in, words with intervals come out: pure functions, whole numbers as far as they go.
 
 The path: `clusters` says which queries stand or fall together, `differences` pairs two sides, `sign_flip` is the one
-test behind every p-value and interval, `verdicts` names what a family of variants did to one measure.
+test behind every p-value and `interval`, `verdicts` names what a family of variants did to one measure.
 """
 
+from ablate.statistics.bounds import interval
 from ablate.statistics.clusters import clustered, clusters, shared
 from ablate.statistics.differences import Differences, differences, interaction
 from ablate.statistics.holm import Step, holm
@@ -33,6 +34,7 @@ __all__ = [
     "holm",
     "interaction",
     "interplay",
+    "interval",
     "needed",
     "not_worse",
     "placebo",

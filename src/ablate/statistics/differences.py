@@ -52,6 +52,8 @@ class Differences:
     @cached_property
     def clusters(self) -> tuple[tuple[int, int], ...]:
         """Sum of the differences, times `denominator`, and number of queries of every cluster."""
+        if len(set(self.labels)) == self.n:
+            return tuple((difference, 1) for difference in self.whole)
         sums: dict[Hashable, int] = {}
         sizes: dict[Hashable, int] = {}
         for difference, label in zip(self.whole, self.labels, strict=True):

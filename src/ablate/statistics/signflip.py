@@ -11,7 +11,7 @@ the sets A whose mean is at most delta, the empty set counting always: a step fu
 are order statistics of the means of sets, found without a search (J. A. Hartigan, Using subsample values as typical
 values, Journal of the American Statistical Association 64 (1969), 1303-1317). The two-sided p-value is twice the
 smaller one-sided one, which is what counting |sum| gives, for the sums are symmetric. The interval at level 1 - alpha
-therefore excludes 0 exactly when p <= alpha.
+therefore excludes 0 exactly when p <= alpha. What is shown is a little wider (`ablate.statistics.bounds.interval`).
 """
 
 from __future__ import annotations

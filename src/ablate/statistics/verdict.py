@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ablate.measures import HIGHER, LOWER
-from ablate.statistics.bounds import bounds
+from ablate.statistics.bounds import bounds, interval
 from ablate.statistics.differences import Differences, exact
 from ablate.statistics.holm import Step, holm
 from ablate.statistics.power import POWER, detectable, needed, spread
@@ -96,7 +96,7 @@ def _verdict(
     better: str,
 ) -> Verdict:
     at_least, at_most = bounds(found, test, step.alpha)
-    low, high = test.interval(step.alpha)
+    low, high = interval(found, test, step.alpha)
     small = inside(at_least, at_most, margin)
     seen = spread(found)
     told = seen is not None and not found.unchanged
