@@ -148,7 +148,7 @@ def test_a_variant_runs_beside_its_baseline(work, data):
     assert said.err == "ablate: baseline: running\nablate: bm25: running\n"
     assert {name: facts(run)["component"] for name, run in runs().items()} == {"baseline": None, "bm25": "retriever"}
     assert facts(runs()["bm25"])["baseline"] == runs()["baseline"].name
-    assert said.out.count("\nbaseline ") == 1
+    assert said.out.count("\nbaseline ") == 2  # its scores, and where it lost evidence
     assert said.out.count("\nbm25 ") >= 1
 
 

@@ -12,7 +12,7 @@ from ablate.errors import ConfigError
 from ablate.label_risk import LabelRisk, label_risk
 from ablate.measures import HIGHER, LOWER, describe
 from ablate.records import RunRecord, current
-from ablate.statistics import Differences, Verdict, Word, differences, sign_flip, verdicts
+from ablate.statistics import Differences, Verdict, Word, differences, interval, sign_flip, verdicts
 from ablate.statistics.verdict import ALPHA
 
 
@@ -111,7 +111,7 @@ def exploratory(
 ) -> tuple[float | None, float | None]:
     """The 95 % interval of a difference that nobody asked about beforehand: no word comes of it."""
     found = pair(baseline, variant, measure, among)
-    return sign_flip(found).interval(ALPHA) if found else (None, None)
+    return interval(found, sign_flip(found), ALPHA) if found else (None, None)
 
 
 def shared(
