@@ -206,7 +206,7 @@ def secretive(folder, text, acl=True, **more):
     """A dataset of one document, for the boss alone or for everybody."""
     row = {"_id": "д", "text": text, **({"acl": {"allow": ["user:boss"]}} if acl else {}), **more}
     cli.dataset(folder, [row], [{"_id": "q", "text": "?", "principals": ["user:boss"]}])
-    return Folder(str(folder), "test", "none", 1, "nobody", True).read()
+    return Folder(str(folder), "test", "none", 1, "nobody", True, None).read()
 
 
 LONG = "Пункт 7: смету на ремонт\nзнает только отдел закупок.\tБольше никто"

@@ -22,7 +22,7 @@ from ablate.types import Span, Unit
 
 SHARED = Path(__file__).parents[1] / ".." / "shared"
 TEXT = "Возврат оформляют за 14 дней. Исключение: билеты на концерт."
-PLAIN = Folder(".", "test", "none", 1, "nobody", True)
+PLAIN = Folder(".", "test", "none", 1, "nobody", True, None)
 
 Row = dict[str, Any]
 

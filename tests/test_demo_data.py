@@ -47,6 +47,7 @@ def demo():
         sufficient_grade=1,
         acl_default="nobody",
         title=True,
+        subset=None,
     ).read()
 
 

@@ -636,7 +636,7 @@ SAMPLE = files("ablate") / "data" / "sample"
 
 def evidence(folder):
     """The text of every unit, query by query, as reading the folder gives it."""
-    found = Folder(str(folder), "test", "none", 1, "nobody", True).read()
+    found = Folder(str(folder), "test", "none", 1, "nobody", True, None).read()
     texts = {document.id: document.text for document in found.documents}
     return {
         key: [
@@ -666,7 +666,7 @@ def rewritten(text, spans, random):
 def test_whatever_is_rewritten_around_it_all_evidence_of_a_dataset_stays(tmp_path_factory, random):
     place = tmp_path_factory.mktemp("drift")
     documents = [json.loads(line) for line in (SAMPLE / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
-    found = Folder("pkg://ablate/data/sample", "test", "none", 1, "nobody", True).read()
+    found = Folder("pkg://ablate/data/sample", "test", "none", 1, "nobody", True, None).read()
     units = [unit for truth in found.truths.values() for group in truth.alternatives for fact in group for unit in fact]
     units += [judged.unit for truth in found.truths.values() for judged in truth.judged]
     for row in documents:

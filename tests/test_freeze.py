@@ -28,7 +28,7 @@ def manifest(folder):
 
 
 def read(folder):
-    return Folder(str(folder), "test", "none", 1, "nobody", True).read()
+    return Folder(str(folder), "test", "none", 1, "nobody", True, None).read()
 
 
 def refused(folder, *flags, code=2):

@@ -53,7 +53,7 @@ def refused(capsys, format, source, *flags):
 
 def perfect(capsys, folder, *flags):
     """The measures of a run that finds exactly what the first alternative of each query needs."""
-    dataset = Folder(str(folder), "test", *(("all",) if flags else ("none",)), 1, "nobody", True).read()
+    dataset = Folder(str(folder), "test", *(("all",) if flags else ("none",)), 1, "nobody", True, None).read()
     ranked = []
     for query in dataset.queries:
         hits = []

@@ -21,7 +21,7 @@ def begin(folder, *flags):
 
 
 def read(folder):
-    return Folder(str(folder), "test", "none", 1, "nobody", True).read()
+    return Folder(str(folder), "test", "none", 1, "nobody", True, None).read()
 
 
 @LANGUAGES

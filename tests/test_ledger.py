@@ -647,6 +647,33 @@ def by_hand(made, trace, fact, threshold):
     return "rerank" if supports(before, made.k) else "cut-off"
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from(["а", "б", "в", "г"]), min_size=1, max_size=6), min_size=2, max_size=6),
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.sampled_from([TopK(), TokenBudget("score", "\n\n", False), Sparing(frozenset({"д1"}))]),
+    st.booleans(),
+)
+def test_a_blame_is_verified_exactly_where_mending_the_fault_itself_brings_the_fact_back(
+    tmp_path_factory, words, k, depth, packer, hidden
+):
+    def run(fault):
+        documents = tuple(
+            Document(f"д{n}", " ".join(each), metadata={"год": 2 if n == 0 and fault and not hidden else 1}, acl=PUBLIC)
+            for n, each in enumerate(words)
+        )
+        more = (*documents, Document("всегда", "д е ж", metadata={"год": 2}, acl=PUBLIC))
+        needed = [((Unit("д0", (Span(0, len(documents[0].text)),)),),)]
+        data = dataset(tmp_path_factory.mktemp("w"), needed, more, text="а б", filter={"год": 1})
+        access = Hiding("д0") if fault and hidden else Prefilter("global")
+        return told(line(data, k=k, depth=depth, budget=5, packer=packer, filter=Declared(), access=access))
+
+    ((stage, blame, _),), ((mended, _, _),) = run(True), run(False)
+    assert stage == ("access" if hidden else "filter")
+    assert (blame == "verified") == (mended == "delivered")
+
+
 def test_a_query_without_evidence_has_no_line(tmp_path):
     assert evaluated(line(dataset(tmp_path, []))).ledger == []
     silent = dataset(tmp_path, SAYS, answerable=False, why="absent")

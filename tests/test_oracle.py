@@ -44,7 +44,7 @@ COLLECTIONS = [
 
 @cache
 def read(folder):
-    return Folder(str(folder), "test", "none", 1, "nobody", True).read()
+    return Folder(str(folder), "test", "none", 1, "nobody", True, None).read()
 
 
 @cache

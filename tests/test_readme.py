@@ -82,7 +82,7 @@ def test_the_files_shown_are_read(tmp_path):
     rows["queries.jsonl"]["principals"] = ["group:support"]
     truth["alternatives"] = truth["alternatives"][:1]
     put(tmp_path, {name: json.dumps(row, ensure_ascii=False) + "\n" for name, row in rows.items()})
-    dataset = Folder(str(tmp_path), "test", "none", 1, "nobody", True).read()
+    dataset = Folder(str(tmp_path), "test", "none", 1, "nobody", True, None).read()
     assert len(dataset.truths["q1"].alternatives) == 1
 
 

@@ -86,14 +86,21 @@ def shop(tmp_path, monkeypatch):
 
 
 def folder(path, **settings):
-    options = {"split": "test", "evidence": "none", "sufficient_grade": 1, "acl_default": "nobody", "title": True}
+    options = {
+        "split": "test",
+        "evidence": "none",
+        "sufficient_grade": 1,
+        "acl_default": "nobody",
+        "title": True,
+        "subset": None,
+    }
     return Folder(str(path), **{**options, **settings})
 
 
 def recorded(root, variant, ranking, sufficient, dir="data", **changed):
     read = folder(root / dir).read()
     node = {"_target_": "ablate.dataset.Folder", "dir": str(root / dir), "split": "test", "evidence": "none"}
-    node |= {"sufficient_grade": 1, "acl_default": "nobody", "title": True}
+    node |= {"sufficient_grade": 1, "acl_default": "nobody", "title": True, "subset": None}
     rows = [{"query_id": query, "hits": hits, "context": hits} for query, hits in ranking.items()]
     values = {query: {"context/sufficient": sufficient.get(query)} for query in ranking}
     return runs.build(
@@ -682,7 +689,7 @@ def test_the_next_command_is_told(shop):
 
 def test_the_flags_of_a_dataset_are_those_that_differ():
     settings = {"_target_": "ablate.dataset.Folder", "dir": "x", "split": "dev", "evidence": "any"}
-    settings |= {"sufficient_grade": 2, "acl_default": "nobody", "title": True}
+    settings |= {"sufficient_grade": 2, "acl_default": "nobody", "title": True, "subset": None}
     assert flags(settings) == ["--split", "dev", "--evidence", "any", "--sufficient-grade", "2"]
     assert flags({}) == []
 

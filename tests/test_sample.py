@@ -27,6 +27,7 @@ def sample():
         sufficient_grade=1,
         acl_default="nobody",
         title=True,
+        subset=None,
     ).read()
 
 

@@ -302,7 +302,7 @@ def test_reading_refuses_it_with_the_same_sentence(tmp_path, name):
     path = folder(tmp_path / "данные", BROKEN[name][0])
     (problem,) = validated(path)["problems"]
     with pytest.raises(DatasetError) as error:
-        Folder(str(path), "test", "none", 1, "nobody", True).read()
+        Folder(str(path), "test", "none", 1, "nobody", True, None).read()
     assert str(error.value) == problem["sentence"]
     assert [str(found) for found in error.value.problems] == [problem["sentence"]]
 
@@ -402,7 +402,7 @@ def test_a_folder_that_is_not_there_is_told(tmp_path):
 def test_what_is_allowed_is_valid(tmp_path, files):
     path = folder(tmp_path / "данные", files)
     assert validated(path)["problems"] == []
-    Folder(str(path), "test", "none", 1, "nobody", True).read()
+    Folder(str(path), "test", "none", 1, "nobody", True, None).read()
 
 
 def test_a_line_of_20_megabytes_is_read(tmp_path):
@@ -524,7 +524,7 @@ def test_a_misspelt_key_is_one_problem_and_not_a_missing_key_too(tmp_path):
 def test_the_message_of_reading_says_where_the_others_are_listed(tmp_path):
     path = folder(tmp_path / "мои данные", {C: '{"_id": 1, "text": ""}\n{"_id": 2, "text": ""}\n'})
     with pytest.raises(DatasetError) as error:
-        Folder(str(path), "test", "none", 1, "nobody", True).read()
+        Folder(str(path), "test", "none", 1, "nobody", True, None).read()
     assert str(error.value) == (
         'corpus.jsonl:1: key "_id": found a number (1), expected a string; write it in quotes '
         f"(and 1 more; `python -m ablate dataset validate '{path}'` lists them)"
@@ -556,7 +556,7 @@ def test_a_problem_is_one_line_whatever_a_key_holds(tmp_path):
 
 def test_a_valid_folder_is_one_line_and_what_to_do_next(tmp_path):
     path = folder(tmp_path / "данные")
-    dataset = Folder(str(path), "test", "none", 1, "nobody", True).read()
+    dataset = Folder(str(path), "test", "none", 1, "nobody", True, None).read()
     said = ablate("dataset", "validate", str(path))
     assert (said.code, said.err) == (0, "")
     assert said.out == (
@@ -670,7 +670,7 @@ def test_validating_finds_what_reading_finds(tmp_path):
     }  # fmt: skip
     path = folder(tmp_path / "данные", files)
     for mode in ("none", "any", "all"):
-        source = Folder(str(path), "test", mode, 1, "nobody", True)
+        source = Folder(str(path), "test", mode, 1, "nobody", True, None)
         whole, spared = source.read(), source.checked(sparing=True).dataset
         assert whole.fingerprints == spared.fingerprints
         assert whole.counts == spared.counts
@@ -756,7 +756,7 @@ def test_a_relative_folder_is_read_again_where_it_is_another_one(tmp_path, monke
     for name in "ab":
         (tmp_path / name).mkdir()
         folder(tmp_path / name / "данные", corpus({"_id": name, "text": name}))
-    source = Folder("данные", "test", "none", 1, "nobody", True)
+    source = Folder("данные", "test", "none", 1, "nobody", True, None)
     read = []
     for name in "aab":
         monkeypatch.chdir(tmp_path / name)

@@ -109,6 +109,7 @@ def labels(query: Query, cluster: str) -> Node:
         "intent": query.intent,
         "cluster": cluster,
         "critical": query.critical,
+        "case": query.case,
         "answerable": query.answerable,
         "why": query.why,
     }

@@ -21,6 +21,7 @@ from ablate.dataset.manifest import NAME, Manifest
 from ablate.dataset.problems import Problems, unknowable
 from ablate.dataset.qrels import Grades, named, qrels
 from ablate.dataset.queries import Rows, queries
+from ablate.dataset.subset import SUBSETS, cut
 from ablate.dataset.truth import Reader, Remarks, evidence
 from ablate.errors import ConfigError, DatasetError, Problem, problem
 from ablate.types import Dataset, Document, Query, Truth
@@ -37,7 +38,7 @@ class Folder:
     `dir` is a path or `pkg://package/path`; `split` picks `qrels/<split>.tsv`; `evidence` says whether `any` or `all`
     of the documents graded `sufficient_grade` or more are enough where a query names no alternatives (`none`: unknown);
     `acl_default` says who reads a document without ACL where others have one: `nobody` or `public`; with `title` false
-    titles are not read.
+    titles are not read. `subset` names the few queries that are asked (`pr`); None asks all.
 
     `counts` of the data set: documents, documents_empty, documents_with_acl, queries, queries_unanswerable,
     queries_with_alternatives, queries_by_document (evidence without spans), queries_unjudged and queries_excluded (both
@@ -50,12 +51,15 @@ class Folder:
     sufficient_grade: int
     acl_default: str
     title: bool
+    subset: str | None
 
     def __post_init__(self) -> None:
         choice("evidence", self.evidence, ("none", "any", "all"))
         choice("acl_default", self.acl_default, ("nobody", "public"))
         if self.sufficient_grade < 1:
             raise ConfigError(f"sufficient_grade: found {self.sufficient_grade}, expected 1 or more; 0 is not relevant")
+        if self.subset is not None:
+            choice("subset", self.subset, tuple(SUBSETS))
         if not self.split or "/" in self.split or "\\" in self.split:
             raise ConfigError(f'split: found "{self.split}", expected the name of a file in qrels/; leave .tsv out')
 
@@ -71,7 +75,7 @@ class Folder:
         if found.dataset is None:
             more = f"; `python -m ablate dataset validate {shlex.quote(self.dir)}` lists them"
             raise DatasetError(found.problems, more)
-        return found.dataset
+        return cut(found.dataset, self.subset)
 
     def checked(self, sparing: bool = False, excluded: Mapping[str, str] | None = None) -> Checked:
         """What is wrong with the folder, or the dataset; if `sparing`, without what only a study needs of its corpus.

@@ -38,4 +38,4 @@ def command(args: argparse.Namespace, dir: str) -> str:
 
 def folder(args: argparse.Namespace, dir: str) -> Folder:
     """The folder `dir`, to be read as the flags say."""
-    return Folder(dir, args.split, args.evidence, args.sufficient_grade, args.acl_default, True)
+    return Folder(dir, args.split, args.evidence, args.sufficient_grade, args.acl_default, True, None)

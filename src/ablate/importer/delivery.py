@@ -104,7 +104,7 @@ class Places:
                 found = corpus.read(file, True, lambda document: None).counts
             return Delivered({key: found[key] for key in ("documents", "documents_empty")}, ())
         first, *others = sorted(imported.qrels, key=lambda split: (split != "test", split)) or ["test"]
-        checked = Folder(str(folder), first, "none", 1, "nobody", True).checked(sparing=True)
+        checked = Folder(str(folder), first, "none", 1, "nobody", True, None).checked(sparing=True)
         with self.told():
             if checked.dataset is None:
                 raise DatasetError(checked.problems)

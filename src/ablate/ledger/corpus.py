@@ -63,7 +63,7 @@ class Corpus:
         return {name: Pieces.of(chunks) for name, chunks in found.items()}
 
     def around(self, unit: Unit) -> Sequence[Chunk]:
-        """The chunks that touch a unit, in the order of its document; of a whole document the first."""
+        """The chunks that touch a unit, as the chunker gave them; of a whole document the first."""
         if unit not in self.known:
             pieces = self.pieces.get(unit.document)
             self.known[unit] = () if pieces is None else pieces.around(unit) if unit.spans else pieces.chunks[:1]
