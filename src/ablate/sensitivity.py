@@ -131,7 +131,7 @@ def seen(records: Sequence[RunRecord], measure: str) -> tuple[int, dict[str, Dif
 
 
 def values(baseline: RunRecord | None, measure: str, labels: Mapping[str, str]) -> dict[str, float]:
-    """The baseline's, of these queries; zeros, which tell nothing, where none is recorded."""
+    """The baseline's, of these queries; empty where none is recorded."""
     held = baseline.values(measure) if baseline else {}
     return {query: held[query] for query in labels if query in held}
 
@@ -143,7 +143,12 @@ def cases(
     known: tuple[int, Mapping[str, Differences]],
     before: Mapping[str, float],
 ) -> Sensitivity:
-    """Every way in which differences may spread: assumed shares, no relation to the baseline, as recorded ones did."""
+    """Every way in which differences may spread: assumed shares, no relation to the baseline, as recorded ones did.
+
+    Raises:
+        ConfigError: the margin is beyond any share of queries, and nothing is recorded.
+
+    """
     variants, pairs = known
     family = max(1, variants)
     blank = Differences((Fraction(0),) * len(labels), tuple(labels.values()))
@@ -159,13 +164,19 @@ def cases(
         found = [case(f"{share:.0%} of queries, each by itself", one, moved)]
         return found if clusters == n else [*found, case(f"{share:.0%} of queries, clusters as one", as_one, moved)]
 
-    rest = [case("as if unrelated to the baseline", far, clusters)] if (far := unlike(before, labels)) else []
+    far = unlike(before, labels) if before else None
+    rest = [case("as if unrelated to the baseline", far, clusters)] if far else []
     recorded = []
     for label, pair in pairs.items():
         if spreads := spread(pair):
             recorded.append(case(f"as {label} did", spreads, sum(total != 0 for total, _ in pair.clusters)))
     recorded.sort(key=lambda each: each.alone.needed)
-    expected = [recorded[len(recorded) // 2]] if recorded else assumed(max(USUAL, margin))
+    expected = [recorded[len(recorded) // 2]] if recorded else rest if margin >= 1 else assumed(max(USUAL, margin))
+    if not expected:
+        raise ConfigError(
+            f"verdict.margin: found {margin:g} in {short(measure)}, expected runs that show how far that spreads; run "
+            "the baseline, python -m ablate, and ask again"
+        )
     shares = [each for share in SHARES if share >= margin for each in assumed(share)]
     return Sensitivity(measure, n, clusters, margin, variants, expected, [*shares, *rest, *recorded])
 

@@ -20,23 +20,21 @@ def bounds(found: Differences, test: SignFlip, alpha: float) -> Bounds:
     inverted = test.at_least(alpha), test.at_most(alpha)
     if found.reach is None or inverted[0] is None or inverted[1] is None:
         return inverted
-    low, high = score_bounds(found, found.reach, alpha)
+    low, high = score_bounds(found, found.reach, found.weight, alpha)
     return (low, high) if found.binary else (min(low, inverted[0]), max(high, inverted[1]))
 
 
 def interval(found: Differences, test: SignFlip, alpha: float) -> Bounds:
     """What the mean difference may be, at level 1 - alpha: it excludes 0 just when the test's p is at most alpha.
 
-    Where the test rejects 0, the end that faces 0 is the inverted test's. Every other end is the wider of it and
-    `bounds`: beyond what was seen, the inverted test is too sure that what did not move never does, and of 60 queries
-    of which one in twenty is lost it would hold the truth in four studies of five. Facing 0 it is, if anything, too
-    careful (`tests/test_statistics_proofs.py` has the shares).
+    Where the test rejects 0, the end that faces 0 is the inverted test's. Every other end is the wider of it and of
+    score bounds for changes as large, and clusters as united, as those that were seen. For away from 0 the inverted
+    test is too sure of what did not move: of 60 queries of which one in twenty is lost it would hold the truth in four
+    studies of five (`scripts/check_statistics.py` shows both).
     """
     low, high = test.interval(alpha)
-    if low is None or high is None:
+    size = found.amplitude
+    if low is None or high is None or size is None:
         return low, high
-    least, most = bounds(found, test, alpha / 2)
-    return (
-        low if low > 0 or least is None else min(low, least),
-        high if high < 0 or most is None else max(high, most),
-    )
+    least, most = score_bounds(found, size, found.union, alpha / 2)
+    return low if low > 0 else min(low, least), high if high < 0 else max(high, most)

@@ -87,6 +87,30 @@ class Differences:
         """
         return sum(size * size for _, size in self.clusters) / self.n
 
+    @cached_property
+    def amplitude(self) -> float | None:
+        """How large a difference is: the size that, alone, would give these sums of differences and of their squares.
+
+        Where there is none it may be as large as the measure allows, None if it allows any.
+        """
+        if self.unchanged:
+            return self.reach
+        return self._squares / self.denominator / sum(map(abs, self.whole))
+
+    @cached_property
+    def union(self) -> float:
+        """How many times as many queries are needed because those of a cluster moved together, as far as was seen.
+
+        Their design effect: 1 where every query went its own way, `weight` where nothing moved.
+        """
+        if self.unchanged:
+            return self.weight
+        return max(1.0, sum(total * total for total, _ in self.clusters) / self._squares)
+
+    @property
+    def _squares(self) -> int:
+        return sum(difference * difference for difference in self.whole)
+
     @property
     def unchanged(self) -> bool:
         """Whether every query has the same value on both sides."""

@@ -56,17 +56,17 @@ def score_at_least(gained: float, lost: float, n: float, alpha: float) -> float:
     return low
 
 
-def score_bounds(found: Differences, reach: int, alpha: float) -> tuple[float, float]:
+def score_bounds(found: Differences, reach: float, weight: float, alpha: float) -> tuple[float, float]:
     """One-sided score bounds, each at level 1 - alpha, on the mean of differences that lie within -reach and reach.
 
     Of 0/1 measures they are Tango's. Other differences are split into what was gained and what was lost, in units of
     `reach`: pairs that gain or lose all or nothing with these means vary at least as much, so the bounds are wide
-    enough for whatever lies between. Queries of one cluster count as one that moves together: all counts are divided
-    by the mean cluster size as queries see it (Kish 1965, Survey Sampling).
+    enough for whatever lies between. All counts are divided by `weight`, the design effect: where queries of one
+    cluster count as one, their mean cluster size as queries see it (Kish 1965, Survey Sampling).
     """
-    scale = reach * found.weight
+    scale = reach * weight
     gained, lost = float(found.gained) / scale, float(found.lost) / scale
-    n = found.n / found.weight
+    n = found.n / weight
     return reach * score_at_least(gained, lost, n, alpha), -reach * score_at_least(lost, gained, n, alpha)
 
 
