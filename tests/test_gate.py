@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 import runs
 import yaml
-from cli import QUIET, ablate, workshop
+from cli import QUIET, ablate, variant, workshop
 
 from ablate.dataset import Folder
 from ablate.dataset.subset import PER_STRATUM, pr, strata
@@ -335,20 +335,14 @@ def names(work):
 
 @pytest.mark.slow
 def test_a_run_that_shows_what_is_forbidden_is_stopped_and_a_harmless_one_is_not(work):
-    (work / "conf/variant").mkdir(parents=True)
-    (work / "conf/variant/open.yaml").write_text(
-        "# @package _global_\n# Что увидят все?\ndefaults:\n  - override /access: off\n"
-    )
+    variant(work, "open", 'defaults:\n  - override /access: "off"')
     assert ablate(*QUIET, "retriever=bm25", "+variant=open").code == 0
     stopped = ablate("gate", names(work)["open"], "--json")
     record = json.loads(stopped.out)
     assert stopped.code == 1, stopped.err
     assert record["decision"] == "stop"
     assert {row["rule"]: row["state"] for row in record["outcomes"]}["access violations"] == "failed"
-    same = (
-        ablate(*QUIET, "retriever=bm25", "+variant=ann") if False else ablate(*QUIET, "retriever=bm25", "+variant=mmr")
-    )
-    assert same.code == 0
+    assert ablate(*QUIET, "retriever=bm25", "+variant=mmr").code == 0
     told = ablate("gate", names(work)["mmr"], "--policy", "lenient", "--junit", "gate.xml", "--markdown", "gate.md")
     assert told.out.startswith(("ship: mmr", "canary: mmr", "stop: mmr"))
     assert ElementTree.parse(work / "gate.xml").getroot().get("failures") is not None
