@@ -343,7 +343,8 @@ def test_a_run_that_shows_what_is_forbidden_is_stopped_and_a_harmless_one_is_not
     assert record["decision"] == "stop"
     assert {row["rule"]: row["state"] for row in record["outcomes"]}["access violations"] == "failed"
     assert ablate(*QUIET, "retriever=bm25", "+variant=mmr").code == 0
-    told = ablate("gate", names(work)["mmr"], "--policy", "lenient", "--junit", "gate.xml", "--markdown", "gate.md")
+    mmr = names(work)["mmr"]
+    told = ablate("gate", mmr, "--policy", "lenient", "--junit", "gate.xml", "--markdown", "gate.md")
     assert told.out.startswith(("ship: mmr", "canary: mmr", "stop: mmr"))
     assert ElementTree.parse(work / "gate.xml").getroot().get("failures") is not None
     assert (work / "gate.md").read_text(encoding="utf-8").startswith("**")
@@ -356,7 +357,7 @@ def test_a_run_that_shows_what_is_forbidden_is_stopped_and_a_harmless_one_is_not
     facts = json.loads((moved / "other/released-1/run.json").read_text())
     facts |= {"run": "released-1", "study": "other", "fingerprints": {**facts["fingerprints"], "ground_truth": "f"}}
     (moved / "other/released-1/run.json").write_text(json.dumps(facts))
-    refused = ablate("gate", names(work)["mmr"], "--against", "released-1")
+    refused = ablate("gate", mmr, "--against", "released-1")
     assert refused.code == 2
     assert refused.err.startswith("ablate: ground_truth: found ")
 
