@@ -36,7 +36,8 @@ def main(argv: list[str]) -> int:
     tracking = [recorded(run.config["tracking"], "tracking") for run in runs]
     with waiting(next(filter(None, (each.errand(place) for each in tracking)), None)):
         made = Rescoring(place, args.dataset, args.common, scoring)(runs)
-    before, after = comparisons(runs), comparisons(made)
+    known = find(place)
+    before, after = comparisons(runs, known), comparisons(made, known)
     rows = [change(old, new, before, after) for old, new in zip(runs, made, strict=True)]
     if args.json:
         data = {"before": [each.data() for each in before], "after": [each.data() for each in after], "rescored": rows}
@@ -84,12 +85,12 @@ def chosen(place: Workspace, wanted: Sequence[str], study: str | None) -> list[R
     return finished
 
 
-def comparisons(runs: Iterable[RunRecord]) -> list[Comparison]:
-    """The runs in tables of those that may stand side by side."""
+def comparisons(runs: Iterable[RunRecord], known: Sequence[RunRecord]) -> list[Comparison]:
+    """The runs in tables of those that may stand side by side, with the words that all `known` runs give them."""
     tables: dict[tuple[str, ...], list[RunRecord]] = {}
     for run in {run.id: run for run in runs}.values():
         tables.setdefault(tuple(run.fingerprints.get(name, "") for name in SAME), []).append(run)
-    return [compare(rows) for rows in tables.values()]
+    return [compare(rows, [record for record in known if record.study == rows[0].study]) for rows in tables.values()]
 
 
 def change(old: RunRecord, new: RunRecord, before: Iterable[Comparison], after: Iterable[Comparison]) -> dict[str, Any]:

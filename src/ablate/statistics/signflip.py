@@ -123,7 +123,7 @@ def sign_flip(found: Differences, draws: int = DRAWS, seed: int = SEED, work: in
     counted = _counted(chosen, work)
     atoms = _drawn(chosen, draws, seed) if counted is None else counted
     of = 1.0 if counted else draws + 1.0
-    above, below = _tail(*atoms, unit, slack, of), _tail(-atoms[0], *atoms[1:], unit, slack, of)
+    above, below = _tails(*atoms, unit, slack, of)
     return SignFlip(
         estimate=float(found.mean),
         clusters=len(clusters),
@@ -332,11 +332,18 @@ def _sets(values: tuple[int, ...]) -> Whole:
     return sums
 
 
-def _tail(sums: Whole, sizes: Whole, chances: Floats, unit: Fraction, slack: int, total: float) -> Tail:
+def _tails(sums: Whole, sizes: Whole, chances: Floats, unit: Fraction, slack: int, total: float) -> tuple[Tail, Tail]:
+    """The chances that the mean of a set is at most x, and that its negative is."""
     some = sizes > 0
-    means = ((sums[some] - slack) * float(unit.numerator)) / (sizes[some] * float(unit.denominator))
-    empty, rest = chances[~some].sum(), chances[some]
+    empty, rest, queries = chances[~some].sum(), chances[some], sizes[some] * float(unit.denominator)
+    above = ((sums[some] - slack) * float(unit.numerator)) / queries
+    below = ((-sums[some] - slack) * float(unit.numerator)) / queries
     if total > 1:  # sets that were drawn, each once: their order alone matters
-        return Tail(np.sort(means), np.arange(empty, len(rest) + empty + 1) / total)
-    order = np.argsort(means, kind="stable")
-    return Tail(means[order], np.cumsum(np.concatenate([[empty], rest[order]])))
+        reached = np.arange(empty, len(rest) + empty + 1) / total
+        return Tail(np.sort(above), reached), Tail(np.sort(below), reached)
+    up = np.argsort(above, kind="stable")
+    down = np.argsort(below, kind="stable") if slack else up[::-1]
+    return (
+        Tail(above[up], np.cumsum(np.concatenate([[empty], rest[up]]))),
+        Tail(below[down], np.cumsum(np.concatenate([[empty], rest[down]]))),
+    )
