@@ -11,6 +11,9 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ablate import records
 from ablate.config import settings
 from ablate.dataset.once import read_once
@@ -132,6 +135,10 @@ class Encoding:
     variants: set[str] = field(default_factory=set)
     texts: dict[bool, set[str]] = field(default_factory=lambda: {False: set(), True: set()})
 
+    def kept(self, texts: Sequence[str], as_queries: bool) -> tuple[NDArray[np.float32], None]:
+        """Vectors that are kept; of queries too, for whoever times them asks the model itself."""
+        return (self.embedder.queries if as_queries else self.embedder.documents)(texts), None
+
     def task(self, trying: bool) -> Task:
         """What is left of them; a model whose pace nobody knows is tried out, for it has to be loaded anyway."""
         left, glance = {}, self.embedder.glance([])[1]
@@ -141,8 +148,8 @@ class Encoding:
         documents, queries = glance.paces.get("document"), glance.paces.get("query")
         if todo and not glance.paces and (trying or todo > FEW):
             kind = not left[False]
-            read = partial(self.embedder.embedder.read, as_queries=kind)
-            documents, answer = tried(read, spread(left[kind]))
+            read = self.embedder.embedder.read if trying else self.kept  # a run that follows needs what was tried
+            documents, answer = tried(partial(read, as_queries=kind), spread(left[kind]))
             row = row or (FULL * answer[0][0].nbytes if answer else None)
         documents, queries = documents or queries, queries or documents
         seconds = None
@@ -327,7 +334,8 @@ def asks(retriever: Any, chunk: Chunk) -> bool:
 def estimate(plans: Sequence[Plan], place: Workspace, trying: bool) -> Estimate:
     """What the runs of these plans will cost; with `trying`, any model whose pace nobody knows is tried out.
 
-    Nothing is written. What goes wrong here goes wrong again, and is told in full, where it belongs: in its run.
+    With `trying` nothing is written. What goes wrong here goes wrong again, and is told in full, where it belongs: in
+    its run.
     """
     demand = Demand(place)
     for plan in plans:

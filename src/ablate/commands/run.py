@@ -178,16 +178,26 @@ def told_on_stderr() -> Iterator[None]:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """SIGTERM ends a run as Ctrl-C does: what is half-made is removed."""
+    """SIGTERM ends a run as Ctrl-C does: what is half-made is removed.
+
+    A library that is interrupted may raise an error of its own, which is then no error.
+    """
+    asked: list[int] = []
 
     def stop(number: int, frame: object) -> None:
+        asked.append(number)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, stop)
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
+    except Exception as error:
+        if asked:
+            raise KeyboardInterrupt from error
+        raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
