@@ -35,7 +35,7 @@ CUTOFFS = [1, 3, 5, 10]
 QUERIES, HITS, DOCUMENTS, JUDGED = 10_000, 100, 20_000, 10
 SPANS, DEPTH = 100, 50
 ROUNDS = 3
-SCORING = Scoring(cutoffs=[1, 5, 10], span_threshold=1.0, cost={})
+SCORING = Scoring(cutoffs=[1, 5, 10], span_threshold=1.0, cost={}, false_answer_cost=1.0)
 OURS = {
     **{f"{theirs}_{k}": f"doc/{ours}_at_{k}" for k in CUTOFFS for theirs, ours in
        (("recall", "recall"), ("P", "precision"), ("ndcg_cut", "ndcg"))},
@@ -211,7 +211,7 @@ def questions(folder: str) -> None:
     chunks = [chunk for document in dataset.documents for chunk in Fixed(128, 0)(document, Words())]
     draw, by_id = random.Random(0), {document.id: document for document in dataset.documents}
     rankings = {query.id: draw.sample(chunks, HITS) for query in dataset.queries}
-    scoring = Scoring(cutoffs=CUTOFFS, span_threshold=1.0, cost={})
+    scoring = Scoring(cutoffs=CUTOFFS, span_threshold=1.0, cost={}, false_answer_cost=1.0)
 
     def ours() -> None:
         lay_out.cache_clear()

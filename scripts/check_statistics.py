@@ -26,7 +26,7 @@ sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("src", "t
 from studies import ALPHA, EFFECTS, INTERVALS, NULLS, SAME, enough, error, found  # noqa: E402
 
 from ablate.dataset import Folder  # noqa: E402
-from ablate.statistics import Differences, Word, clusters, shared, sign_flip  # noqa: E402
+from ablate.statistics import Differences, Word, clustered, shared, sign_flip  # noqa: E402
 from ablate.statistics.power import POWER  # noqa: E402
 
 DEMO = "pkg://ablate/data/demo"
@@ -98,8 +98,8 @@ def ties(folder, studies):
     asked = [query for query in data.queries if query.id in data.truths and data.truths[query.id].alternatives]
     asked = asked[:: -(-len(asked) // LARGEST)]
     keys = {query.id: shared(query, data.truths[query.id]) for query in asked}
-    kinds = {"alone": {query: query for query in keys}, "as they are": clusters(keys), "all that share": chained(keys)}
-    counts = ", ".join(f"{len(set(labels.values()))} {name}" for name, labels in kinds.items())
+    kinds = {"alone": {query: query for query in keys}, "as they are": clustered(data), "all that share": chained(keys)}
+    counts = ", ".join(f"{len({labels[query] for query in keys})} {name}" for name, labels in kinds.items())
     print(f"(e) {data.name}: {len(keys)} queries; clusters: {counts}; false words of variants that do nothing")
     for documents, texts in SHARES:
         false = Counter()

@@ -283,7 +283,7 @@ def audited(folder, dataset):
     return Audit.read(folder, dataset.acl_default)
 
 
-SCORING = Scoring([1], 1.0, {})
+SCORING = Scoring([1], 1.0, {}, 1.0)
 
 
 def checked(folder, built):

@@ -45,7 +45,7 @@ TRUTHS = {
     "q": Truth("q", (((Unit("правила", (Span(8, 18),)),),),)),
     "…": Truth("…", (((Unit("правила"),),),)),
 }
-SCORING = Scoring([1], 1.0, {"rerank_pairs": 1.0})
+SCORING = Scoring([1], 1.0, {"rerank_pairs": 1.0}, 1.0)
 
 
 @dataclass(frozen=True)

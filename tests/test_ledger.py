@@ -44,7 +44,7 @@ from ablate.workspace import Workspace
 BM25 = Bm25(1.5, 0.75, [])
 PUBLIC = Acl(frozenset({"public"}), frozenset())
 BOSS = Acl(frozenset({"user:boss"}), frozenset())
-SCORING = Scoring([1], 1.0, {})
+SCORING = Scoring([1], 1.0, {}, 1.0)
 
 DOCUMENTS = (
     Document("правило", "Отпуск длится двадцать восемь дней.", metadata={"год": 2024}, acl=PUBLIC),

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from ablate.measures import CATALOGUE, HIGHER, LOWER, NEITHER, cohort, describe, family, slug, unslug
 from ablate.score import Exposure, Scoring, of_trace, summarise
+from ablate.score.abstention import abstention, top_score
 from ablate.score.approximation import approximation
 from ablate.score.chunking import chunking
 from ablate.score.ingestion import ingestion
 from ablate.score.latency import latency
-from ablate.types import Candidates, Chunk, Context, Document, Query, Trace, Truth, Unit
+from ablate.score.standards import standards
+from ablate.types import Candidates, Chunk, Context, Dataset, Document, Query, Trace, Truth, Unit
 
 LEGAL = re.compile(r"[/\w.\- :]{1,250}")
 
@@ -25,10 +27,14 @@ def emitted():
     document = Document("d", "Срок 14 дней")
     chunk, documents, query = Chunk(document, 0, 4), {"d": document}, Query("q", "?")
     truth = Truth("q", (((Unit("d"),),),), documents={"d": 1})
-    scoring = Scoring([1, 10], 1.0, {"context_tokens": 0.1})
+    scoring = Scoring([1, 10], 1.0, {"context_tokens": 0.1}, 1.0)
     trace = Trace(query, Candidates({}, []), [], [], Context([chunk], 1), 1, 1, {})
     values = of_trace(truth, trace, documents, Exposure(True, frozenset()), scoring, {}, reader())
+    queries = [query, Query("u", "?", answerable=False, why="absent")]
     return {
+        *standards(Dataset("", "", (), (), {}, {}, "nobody", {}, {}, {}, ()))(query, [], Context([], 0), None, 10, len),
+        *top_score([1.0], True),
+        *abstention(queries, {"q": {}, "u": {}}, {}, 1.0, True),
         *summarise([query], {"q": values}),
         *chunking([chunk], np.array([False]), documents, [truth], 1.0),
         *ingestion(1, {"d": document.text}, documents, {"d"}, [truth]),

@@ -31,7 +31,7 @@ OURS = Path(str(files("ablate") / "data"))
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 FOLDERS = [OURS / "sample", OURS / "demo", *(sorted(SHARED.iterdir()) if SHARED.is_dir() else [])]
 CHUNKERS = options()["chunker"]
-SCORING = Scoring([1], 1.0, {})
+SCORING = Scoring([1], 1.0, {}, 1.0)
 EVERY = 100_000
 """More chunks than any evidence touches."""
 

@@ -49,7 +49,7 @@ def chunks_of(documents, chunks):
 
 
 def scoring_of(case):
-    return Scoring(cutoffs=CUTOFFS, span_threshold=case.threshold, cost={})
+    return Scoring(cutoffs=CUTOFFS, span_threshold=case.threshold, cost={}, false_answer_cost=1.0)
 
 
 def retrieved(case, ranking):

@@ -502,7 +502,7 @@ def test_a_source_joins_a_fact_and_then_the_new_version_scores_it(shop):
     def coverage(read):
         documents = {document.id: document for document in read.documents}
         ranking = [Chunk(documents["памятка"], 0, len(COPY))]
-        scoring = Scoring([1], 1.0, {})
+        scoring = Scoring([1], 1.0, {}, 1.0)
         return of_ranking(read.truths["q-штраф"], ranking, documents, (), scoring)
 
     assert coverage(old)["retrieval/coverage_at_1"] == 0
@@ -1199,7 +1199,9 @@ def test_bounds_hold_what_the_measure_gives_for_any_new_truth(shop):
             passages = [
                 Chunk(documents[row["doc_id"]], row["start"], row["end"]) for row in record.ranking[query]["context"]
             ]
-            value = context(truth, Context(passages, 0), documents, denied, Scoring([1], 1.0, {}))["context/sufficient"]
+            value = context(truth, Context(passages, 0), documents, denied, Scoring([1], 1.0, {}, 1.0))[
+                "context/sufficient"
+            ]
             sides.append(max(was, value))
         assert found.low <= sides[1] - sides[0] <= found.high
 

@@ -27,7 +27,7 @@ from ablate.score.latency import latency, order_bounds, paired
 from ablate.score.retrieval import retrieval
 from ablate.types import Candidates, Chunk, Context, Document, Hit, Judgment, Query, Span, Trace, Truth, Unit
 
-SCORING = Scoring(cutoffs=[1, 2, 3, 5], span_threshold=1.0, cost={})
+SCORING = Scoring(cutoffs=[1, 2, 3, 5], span_threshold=1.0, cost={}, false_answer_cost=1.0)
 NOBODY_DENIED = frozenset()
 
 
@@ -636,4 +636,4 @@ def test_the_order_of_the_corpus_decides_nothing():
 
 def test_a_price_for_what_nothing_counts_is_refused_before_any_work():
     with pytest.raises(ConfigError, match=r"cost\.context_token: .* context_tokens"):
-        Scoring([1], 1.0, {"context_token": 0.1})
+        Scoring([1], 1.0, {"context_token": 0.1}, 1.0)

@@ -34,7 +34,7 @@ def ours(name):
 def test_every_value_of_every_query_is_the_expected_one(run, expected):
     wanted = json.loads((CASES / expected).read_text(encoding="utf-8"))
     dataset = Folder(str(CASES), "test", "none", 1, "nobody", True, None).read()
-    found = score(dataset, read(CASES / run, dataset), Scoring(wanted["k"], 1.0, {}))["per_query"]
+    found = score(dataset, read(CASES / run, dataset), Scoring(wanted["k"], 1.0, {}, 1.0))["per_query"]
     assert set(found) == set(wanted["per_query"])
     for query, values in wanted["per_query"].items():
         named = {ours(name): value for name, value in values.items()}

@@ -274,7 +274,7 @@ def test_a_trec_file_with_ties_scores_as_trec_eval_scores_it(tmp_path_factory, g
         "".join(f"d1 Q0 {name} 1 {score!r} t\n" for name, score in scores.items()), encoding="utf-8"
     )
     dataset = Folder(str(folder), "test", "none", 1, "nobody", True, None).read()
-    ours = score(dataset, read(folder / "run.trec", dataset), Scoring([5], 1.0, {}))["metrics"]
+    ours = score(dataset, read(folder / "run.trec", dataset), Scoring([5], 1.0, {}, 1.0))["metrics"]
     theirs = pytrec_eval.RelevanceEvaluator({"q": grades}, {"map", "recip_rank", "ndcg_cut.5", "P.5"}).evaluate(
         {"q": scores}
     )["q"]

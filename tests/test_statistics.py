@@ -529,13 +529,27 @@ def test_every_word_of_a_family_can_be_read_off_its_interval(family):
 
 
 def test_the_number_needed_by_hand():
-    """Connor 1987: (1.960 sqrt(.2) + .8416 sqrt(.2 - .01))^2 / .01 = 154.2 if 20 % change, by 10 % on balance."""
-    assert needed(spread_of_share(0.2, 0.1), 0.1) == 155
+    """Connor 1987: (1.960 sqrt(.2) + .8416 sqrt(.2 - .01))^2 / .01 = 154.2 if 20 % change, by 10 % on balance.
+
+    With half a step of 2 made up for: ((1.2433 + sqrt(1.2433^2 + 4 x .1)) / .2)^2 = 174.
+    """
+    assert needed(Spread(0.19), 0.1) == 155
+    assert needed(spread_of_share(0.2, 0.1), 0.1) == 175
+
+
+@pytest.mark.parametrize(("changing", "margin"), [(0.2, 0.1), (0.1, 0.05), (0.3, 0.2)])
+def test_the_exact_test_of_as_many_as_are_needed_finds_what_is_promised(changing, margin):
+    """Summed over how many of n change, and over how many of these improve."""
+    n, rise = needed(spread_of_share(changing, margin), margin), (1 + margin / changing) / 2
+    moved = np.arange(n + 1)
+    enough = stats.binom.isf(ALPHA / 2, moved, 0.5) + 1  # the least number of gains that is significant
+    power = float(stats.binom.pmf(moved, n, changing) @ stats.binom.sf(enough - 1, moved, rise))
+    assert 0.8 <= power < 0.86
 
 
 def test_the_detectable_difference_is_what_the_number_needed_finds():
-    for variance, weight in ((0.19, 1), (0.04, 2.5), (0.7, 1)):
-        seen = Spread(variance, weight, 1.5)
+    for variance, weight, step in ((0.19, 1, 0), (0.04, 2.5, 0.5), (0.7, 1, 1)):
+        seen = Spread(variance, weight, 1.5, step)
         n = needed(seen, 0.08)
         assert detectable(seen, n) <= 0.08 < detectable(seen, n - 1)
         assert chance(seen, n, 0.08) >= 0.8 > chance(seen, n - 1, 0.08)

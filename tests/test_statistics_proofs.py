@@ -22,7 +22,7 @@ from studies import (
     found,
 )
 
-from ablate.statistics import Differences, Word, interval, sign_flip, verdict, verdicts
+from ablate.statistics import Differences, Word, interval, sign_flip, signflip, verdict, verdicts
 from ablate.statistics.differences import exact
 from ablate.statistics.power import POWER
 
@@ -124,6 +124,18 @@ def test_by_hand_the_far_end_is_that_of_the_score():
     assert high == test.interval(ALPHA)[1] < 0
 
 
+def test_by_hand_the_end_that_faces_zero_is_that_of_the_test():
+    """12 clusters of a gain of 1 and a loss of .8: all say +.1, though by query gains and losses are much alike."""
+    pair = Differences((exact(1), exact(-0.8)) * 12, tuple(place // 2 for place in range(24)), 1)
+    for sign in (1, -1):
+        turned = replace(pair, each=tuple(sign * move for move in pair.each))
+        test = sign_flip(turned)
+        assert (test.p(), sign * test.estimate) == (2 / 2**12, pytest.approx(0.1))
+        near, far = sorted(interval(turned, test, ALPHA), key=abs)
+        assert sign * near == pytest.approx(0.1)
+        assert sign * far > 0.3
+
+
 def test_clusters_that_moved_as_one_count_once_and_others_as_they_moved():
     one = Differences((exact(1),) * 6 + (exact(0),) * 6, tuple(place // 3 for place in range(12)), 1)
     apart = replace(one, each=tuple(exact(float(place % 3 == 0)) for place in range(12)))
@@ -131,6 +143,33 @@ def test_clusters_that_moved_as_one_count_once_and_others_as_they_moved():
     none = replace(one, each=(exact(0),) * 12)
     assert [each.union for each in (one, apart, torn, none)] == [3, 1, 1, 3]
     assert (none.amplitude, replace(none, reach=None).amplitude) == (1, None)
+
+
+# Two ways of counting
+
+
+@lawful
+@given(
+    some.lists(some.tuples(some.integers(-4, 4), some.integers(1, 4)), min_size=1, max_size=40),
+    some.sampled_from([300, 3_000, 30_000]),
+)
+def test_a_table_and_a_list_of_sets_hold_the_same_and_give_up_on_the_same(clusters, work):
+    """In the table the last clusters, which sum to 0, are added column by column where there are many of them."""
+    groups = signflip._groups([*clusters, *[(0, 1)] * len(clusters)])
+    wide = 1 + sum(group.size * group.steps for group in groups)
+    listed = signflip._listed(groups, work)
+    assert signflip._affordable(groups, wide, work) == (listed is not None)
+    if listed is not None:
+        table, sets = chances(*signflip._filled(groups)), chances(*listed)
+        assert table.keys() == sets.keys()
+        assert table == pytest.approx(sets, rel=1e-13)
+
+
+def chances(sums, sizes, shares):
+    found = {}
+    for total, size, share in zip(sums.tolist(), sizes.tolist(), shares.tolist(), strict=True):
+        found[total, size] = found.get((total, size), 0.0) + share
+    return found
 
 
 # Where it is another's test

@@ -270,7 +270,7 @@ def test_at_most_80_metrics_are_sent_and_what_matters_most_comes_first(place):
 def test_metrics_are_those_at_the_studys_own_cut_offs(place):
     names = [
         *("retrieval/recall_at_5", "retrieval/recall_at_10", "retrieval/coverage_at_50", "retrieval/completion_rr"),
-        *("doc/ndcg_at_5", "doc/ndcg_at_10", "doc/ndcg_at_1", "doc/mrr", "cost/query", "acl/violations", "freshness/x"),
+        *("doc/ndcg_at_5", "doc/ndcg_at_10", "doc/ndcg_at_1", "doc/mrr", "cost/query", "acl/violations", "novelty/x"),
         *(f"retrieval/coverage_at_{tokens}_tokens" for tokens in (160, 640, 1280)),
         "retrieval/coverage_area_640_tokens",
     ]
@@ -281,7 +281,7 @@ def test_metrics_are_those_at_the_studys_own_cut_offs(place):
         "retrieval/coverage_at_160_tokens",
         "retrieval/coverage_at_1280_tokens",
         "doc/ndcg_at_1",
-        "freshness/x",
+        "novelty/x",
     }
 
 

@@ -19,13 +19,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ablate.conf import options
 from ablate.errors import AblateError, ConfigError
+from ablate.pipeline import STAGES as STAGES
 from ablate.pipeline import Line
 
 Node = dict[str, Any]
-
-STAGES = tuple(field.name for field in fields(Line))
-"""The component groups, in data-flow order: what a variant may change."""
-
 
 MODULES = "ABLATE_MODULES"
 """The environment variable that names the user's own modules, comma separated, for configs that come as data."""

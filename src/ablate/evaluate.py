@@ -18,12 +18,14 @@ from ablate.ledger import Corpus, Entry, ledger
 from ablate.pipeline import Asked, Mask, Ready, unlabelled
 from ablate.progress import followed
 from ablate.score import Exposure, Reader, Scoring, of_trace, summarise, whole
+from ablate.score.abstention import abstention, top_score
 from ablate.score.approximation import approximation
 from ablate.score.chunking import chunking
 from ablate.score.evidence import units
 from ablate.score.ingestion import ingestion
 from ablate.score.judged import unjudged
 from ablate.score.latency import latency, paired
+from ablate.score.standards import Standards, standards
 from ablate.statistics import clustered
 from ablate.types import Chunk, Dataset, Document, Hit, Query, Trace, Truth
 
@@ -88,6 +90,7 @@ def evaluate(ready: Ready, audit: Audit, scoring: Scoring) -> Evaluation:
     traces, values, used = [], {}, {}
     barred: dict[str, frozenset[str]] = {}
     unknown: dict[str, Sequence[Chunk]] = {}
+    standard = standards(dataset)
     for query in followed("asking", queries, "queries"):
         trace = ready(query)
         traces.append(trace)
@@ -97,9 +100,13 @@ def evaluate(ready: Ready, audit: Audit, scoring: Scoring) -> Evaluation:
         values[query.id] = {
             **of_trace(truth, trace, documents, exposure, scoring, used[query.id], reader),
             **recalled(ready, trace),
+            **top_score([hit.score for hit in trace.ranked[:1]], comparable(ready)),
         }
+        values[query.id] |= besides(query, trace, values[query.id], ready, standard)
         unknown[query.id] = unjudged(truth, trace.context.passages, exposure.denied)
+    clusters, cost = clustered(dataset), scoring.false_answer_cost
     measures = summarise(queries, values) | corpus_measures(ready, audit, documents, scoring)
+    measures |= abstention(queries, values, clusters, cost, comparable(ready))
     return Evaluation(
         [f"{chunk.handed.id} {chunk.id}" for chunk in ready.chunks],
         models(ready),
@@ -110,10 +117,22 @@ def evaluate(ready: Ready, audit: Audit, scoring: Scoring) -> Evaluation:
         counts(ready, traces),
         {query.id: asked(query, audit, dataset.acl_default) for query in queries},
         used,
-        clustered(dataset),
+        clusters,
         unknown,
         ledger(Corpus(ready, documents, audit.texts, scoring.span_threshold), traces, barred),
     )
+
+
+def comparable(ready: Ready) -> bool:
+    """Whether the scores of final rankings can be compared across queries: those of whichever component gave them."""
+    giving = ready.line.reranker if getattr(ready.line.reranker, "first", 0) else ready.line.retriever
+    return not getattr(giving, "relative", False)
+
+
+def besides(query: Query, trace: Trace, values: Values, ready: Ready, standard: Standards) -> Values:
+    """The values of what stands before the reader beside the evidence: how old it is, and of what authority."""
+    ranking = [hit.chunk for hit in trace.ranked]
+    return standard(query, ranking, trace.context, values["retrieval/completion_rank"], ready.k, ready.length)
 
 
 def asked(query: Query, audit: Audit, acl_default: str) -> str:

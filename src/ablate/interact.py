@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ablate.comparison import RESHAPING, short
+from ablate.comparison import RESHAPING, probability, short
 from ablate.errors import AblateError
 from ablate.measures import HIGHER
 from ablate.page import Page, signed
@@ -104,8 +104,8 @@ def explained(found: Interplay) -> str:
     seen = found.found
     more = f"; about {seen.needed} queries would tell" if found.word == Word.CANNOT_TELL and seen.needed else ""
     return (
-        f"interaction: what both bring together less what each brings alone, p {seen.p:.3f} by the paired sign-flip "
-        f"test; additive is said only if it lies inside the margin of {seen.margin:g}{more}"
+        f"interaction: what both bring together less what each brings alone, p {probability(seen.p)} by the paired "
+        f"sign-flip test; additive is said only if it lies inside the margin of {seen.margin:g}{more}"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -33,6 +33,10 @@ class Line:
     access: Any
     reranker: Any
     packer: Any
+
+
+STAGES = tuple(field.name for field in fields(Line))
+"""The component groups, in data-flow order: what a variant may change."""
 
 
 class Asked(NamedTuple):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import Any
 
 import yaml
 from filelock import FileLock
@@ -25,8 +26,10 @@ from ablate.identity import code, digest, study_name
 from ablate.records import BrokenRecord, RunRecord
 from ablate.review.sides import chunks
 from ablate.score import Reader, Scoring, of_record, summarise, to_json
+from ablate.score.abstention import abstention
 from ablate.score.acl import forbidden
 from ablate.score.judged import unjudged
+from ablate.score.standards import Standards, standards
 from ablate.statistics import clustered
 from ablate.study import tracked
 from ablate.tracking import public
@@ -36,7 +39,7 @@ from ablate.workspace import Workspace
 NAMED = 5
 """How many queries a message names."""
 
-KEPT = ("acl/candidate_violations", "acl/exposure", "acl/starved", "retrieval/ann_recall")
+KEPT = ("acl/candidate_violations", "acl/exposure", "acl/starved", "retrieval/ann_recall", "abstention/top_score")
 """Values of a query that rest on searches, not on what it needs: they stay as they are."""
 
 LOST = ("ingestion/units_verbatim", "chunking/units_whole", "chunking/alternatives_whole")
@@ -203,6 +206,22 @@ class Rescored:
         return clustered(self.version.dataset)
 
     @cached_property
+    def standards(self) -> Standards:
+        return standards(self.version.dataset)
+
+    @cached_property
+    def measures(self) -> dict[str, dict[str, Any]]:
+        """What the queries come to, and what was measured of the line."""
+        queries = [trace.query for trace in self.traces]
+        comparable = any(row.get("abstention/top_score") is not None for row in self.values.values())
+        cost: float = recorded(self.config["score"], "score").false_answer_cost
+        return {
+            **summarise(queries, self.values),
+            **{name: dict(self.run.measures[name]) for name in self.run.measures if of_the_line(name)},
+            **abstention(queries, self.values, self.clusters, cost, comparable),
+        }
+
+    @cached_property
     def traces(self) -> list[Trace]:
         return [self.trace(name) for name in sorted(self.chosen)]
 
@@ -249,22 +268,24 @@ class Rescored:
         shown = float(len(forbidden(trace.context.passages, denied)))
         truth, ranking = self.version.dataset.truths[trace.query.id], [hit.chunk for hit in trace.ranked]
         documents, spent = self.version.documents, row["spent"]
+        values = of_record(truth, ranking, trace.context, documents, denied, scoring, spent, reader)
+        k, completion = self.config["k"], values["retrieval/completion_rank"]
         return {
-            **of_record(truth, ranking, trace.context, documents, denied, scoring, spent, reader),
+            **values,
             "acl/violations": shown if audit.checked else None,
             **{name: row["values"][name] for name in KEPT if name in row["values"]},
+            **self.standards(trace.query, ranking, trace.context, completion, k, reader.length),
         }
 
     def files(self, began: datetime, baseline: RunRecord | None) -> archive.Files:
         """The files of the new run; what was measured of the line and of the machine is copied."""
         run, queries = self.run, [trace.query for trace in self.traces]
-        corpus = {name: run.measures[name] for name in run.measures if of_the_line(name)}
         copied = [path for path in run.files if path.name in ("changes.json", "latency.jsonl", "environment.json")]
         return {
             "run.json": self.facts(began, baseline),
             "config.yaml": public(yaml.safe_dump(self.config, allow_unicode=True, sort_keys=False)),
             "overrides.yaml": yaml.safe_dump(list(run.overrides), allow_unicode=True),
-            "metrics.json": {"measures": summarise(queries, self.values) | corpus, "counts": self.counts},
+            "metrics.json": {"measures": self.measures, "counts": self.counts},
             "queries.jsonl": [self.row(trace.query) for trace in self.traces],
             "ranking.jsonl": [run.ranking[query.id] for query in queries],
             "ranking.trec": "".join(line for trace in self.traces for line in archive.trec(trace)),

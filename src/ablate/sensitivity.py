@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
@@ -160,7 +161,8 @@ def cases(
 
     def assumed(share: float) -> list[Case]:
         one = replace(spread_of_share(share, margin), weight=blank.weight, size=n / clusters)
-        as_one, moved = replace(one, variance=one.weight * one.variance), round(share * clusters)
+        step = float(math.gcd(*(size for _, size in blank.clusters)))
+        as_one, moved = replace(one, variance=one.weight * one.variance, step=step), round(share * clusters)
         found = [case(f"{share:.0%} of queries, each by itself", one, moved)]
         return found if clusters == n else [*found, case(f"{share:.0%} of queries, clusters as one", as_one, moved)]
 

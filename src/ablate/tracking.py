@@ -211,7 +211,7 @@ class Store:
         with FileLock(self.file.with_name(f".{self.file.name}.lock")):
             if self.file.exists():
                 return
-            for left in self.file.parent.glob(f".{self.file.name}.{'[0-9a-f]' * 32}"):
+            for left in self.file.parent.glob(f".{self.file.name}.{'[0-9a-f]' * 32}*"):
                 left.unlink()  # by a process that was killed meanwhile
             sys.stderr.write(f"creating {self.shown} (takes a few seconds, once)\n")
             quiet()
@@ -442,7 +442,7 @@ def chosen(k: int | None, budget: int | None) -> Sequence[Callable[[str], bool]]
         rf"retrieval/(.*_at_{k}|[a-z_]*|coverage_(at|area)_{budget}_tokens)",
         rf"doc/(.*_at_({k}|10)|[a-z_]*)",
         r"latency/total.*",
-        r"(ingestion|chunking|cost)/.*",
+        r"(abstention|freshness|authority|ingestion|chunking|cost)/.*",
     )
     return [re.compile(pattern).fullmatch for pattern in patterns]  # type: ignore[misc]
 

@@ -103,9 +103,9 @@ def together(overrides: Sequence[str], names: Sequence[str], config_name: str = 
             f"{' and '.join(names)}: found other changes together than alone, expected both and nothing else: "
             f"{listed(changes)}; let each variant set its own stage alone"
         )
-    both = Plan(
-        "+".join(names), "+".join(stages), alone[0].baseline, config, changes, tuple(words), tuple(shared), launched
-    )
+    ordered = sorted(zip(stages, names, strict=True), key=lambda each: STAGES.index(each[0]))  # one name either way
+    stage, name = ("+".join(parts) for parts in zip(*ordered, strict=True))
+    both = Plan(name, stage, alone[0].baseline, config, changes, tuple(words), tuple(shared), launched)
     return [*alone, both]
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ablate.comparison import RESHAPING, SUFFICIENT, at_budget, by_document, headline, labels
-from ablate.config import STAGES
 from ablate.errors import ConfigError
 from ablate.label_risk import LabelRisk, label_risk
 from ablate.measures import HIGHER, LOWER, describe
+from ablate.pipeline import STAGES
 from ablate.records import RunRecord, current
 from ablate.statistics import Differences, Verdict, Word, differences, interval, sign_flip, verdicts
 from ablate.statistics.verdict import ALPHA

@@ -43,6 +43,7 @@ def main(argv: list[str]) -> int:
         base, first = (records.read(Path(name)) for name in outcomes[0].runs)
         second, both = (records.read(Path(outcome.runs[-1])) for outcome in outcomes[1:])
         square = Square(base, first, second, both)
+        run.retold(square.runs, place, tracking)  # the variants may be new, and the words of all with them
         print(json.dumps(data(square), ensure_ascii=False, indent=1) if as_data else told(square, page()))
     return 0
 
@@ -71,4 +72,8 @@ def proved(argv: list[str]) -> list[Plan]:
         plans = together(overrides, names, args.config_name or run.CONFIG)
     for each in plans:
         settings(each.config)
+    if plans[-1].launched:
+        raise ConfigError(
+            "interact: found a launcher or a callback of Hydra's, expected none; four lines run here, one by one"
+        )
     return plans

@@ -107,22 +107,13 @@ def job(cfg: DictConfig) -> None:
 def show(outcomes: Sequence[Outcome], jobs: int, place: Workspace, tracking: Any) -> int:
     """Print the table of every study that was touched, then what was left out or failed; the command's exit code.
 
-    What a study makes of its runs is known now, and told beside their records and to the tracker.
-
     A variant that was left out spoils no sweep, unless nothing else was asked for.
     """
     found: dict[str, dict[Path, RunRecord]] = {}
     for path in (Path(name) for outcome in outcomes for name in outcome.runs):
         found.setdefault(path.parent.name, {})[path] = records.read(path)
     for study in found.values():
-        shown = list(study.values())
-        everything = records.find(place, shown[0].study)
-        comparison = table.compare(shown, everything)
-        for record in shown:
-            records.note(record.folder, "comparison.md", comparison.about(record).markdown(record))
-        if warning := tracking.retell(table.compare(records.current(everything), everything), place):
-            log.warning("%s", warning)
-        print(comparison.text())
+        print(retold(list(study.values()), place, tracking).text())
     skipped = [outcome.skipped for outcome in outcomes if outcome.skipped]
     for line in skipped:
         print(line)
@@ -134,6 +125,17 @@ def show(outcomes: Sequence[Outcome], jobs: int, place: Workspace, tracking: Any
         print(f"ablate: {jobs - len(outcomes)} of {jobs} jobs left no result; run the command again", file=sys.stderr)
     codes = {failure.code for failure in failures} | ({1} if len(outcomes) < jobs else set())
     return min(codes | {2}) if len(failures) + len(skipped) == jobs else int(bool(codes))
+
+
+def retold(shown: Sequence[RunRecord], place: Workspace, tracking: Any) -> table.Comparison:
+    """What their study makes of these runs is known now, and told beside their records and to the tracker."""
+    everything = records.find(place, shown[0].study)
+    comparison = table.compare(shown, everything)
+    for record in shown:
+        records.note(record.folder, "comparison.md", comparison.about(record).markdown(record))
+    if warning := tracking.retell(table.compare(records.current(everything), everything), place):
+        log.warning("%s", warning)
+    return comparison
 
 
 def words(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:

@@ -30,7 +30,7 @@ def main(argv: list[str]) -> int:
 
     """
     args = _arguments(argv)
-    scoring = Scoring(cutoffs=args.k, span_threshold=args.span_threshold, cost={})
+    scoring = Scoring(cutoffs=args.k, span_threshold=args.span_threshold, cost={}, false_answer_cost=1.0)
     dataset = options.folder(args, args.dataset).read()
     result = score(dataset, read(args.run, dataset), scoring)
     print(

@@ -7,7 +7,7 @@ from typing import Any
 
 from ablate.dataset import fingerprint
 from ablate.dataset.known import Known
-from ablate.dataset.lines import Entry
+from ablate.dataset.lines import Entry, quoted
 from ablate.errors import DatasetError, problem
 
 NAME = "contract.yaml"
@@ -37,8 +37,29 @@ def contract(data: bytes) -> Mapping[str, Any]:
         raise DatasetError([problem(NAME, None, "a list", "a mapping", "write `key: value` lines")])
     found = {str(key): item for key, item in value.items()}
     Entry(NAME, found).only(_KEYS)
+    authority(found)
     fingerprint.canonical(found)
     return found
+
+
+def authority(contract: Mapping[str, Any]) -> None:
+    """Check the order of authority: `field` of the metadata, `order` of its values, `floor` among them.
+
+    Raises:
+        DatasetError: something else stands there.
+
+    """
+    named = Entry(NAME, contract)
+    if not named.has("authority"):
+        return
+    inner = named.inner("authority", contract["authority"])
+    inner.only(("field", "order", "floor"))
+    inner.string("field")
+    order, floor = inner.names("order"), inner.maybe("floor")
+    if len(set(order)) < len(order):
+        raise DatasetError([inner.problem("order", quoted(", ".join(order)), "each once", "remove the repeated one")])
+    if floor is not None and floor not in order:
+        raise DatasetError([inner.problem("floor", quoted(floor), f"one of {', '.join(order)}", "name one of them")])
 
 
 def critical(contract: Mapping[str, Any], queries: Known, unjudged: Collection[str]) -> frozenset[str]:

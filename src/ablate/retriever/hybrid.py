@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from ablate.errors import ConfigError
 from ablate.retriever.search import Mask, Search, together
@@ -24,6 +24,8 @@ class Hybrid:
         ConfigError: there are no parts, or `rrf_k` is negative.
 
     """
+
+    relative: ClassVar[bool] = True  # a score orders the hits of one query and says nothing across queries
 
     parts: dict[str, Any]
     rrf_k: int

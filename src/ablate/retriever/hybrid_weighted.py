@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from ablate.errors import ConfigError
 from ablate.retriever.hybrid import HybridSearch, some
@@ -26,6 +26,8 @@ class HybridWeighted:
         ConfigError: there are no parts, or not one weight above 0 for each of them.
 
     """
+
+    relative: ClassVar[bool] = True  # a score orders the hits of one query and says nothing across queries
 
     parts: dict[str, Any]
     weights: dict[str, float]

@@ -18,7 +18,8 @@ class Scoring:
 
     `cutoffs` are the k of the measures at k, in chunks (documents for `doc/`). `span_threshold` is the share of a
     unit's letters and digits, above 0 and at most 1, that must be covered. `cost` maps what a run spends
-    (`context_tokens`, `rerank_pairs`, ...) to the price of one; empty, cost is not applicable.
+    (`context_tokens`, `rerank_pairs`, ...) to the price of one; empty, cost is not applicable. `false_answer_cost` is
+    what answering a question without an answer costs, where abstaining from one that has an answer costs 1.
 
     Raises:
         ConfigError: a value outside its range.
@@ -28,6 +29,7 @@ class Scoring:
     cutoffs: list[int]
     span_threshold: float
     cost: dict[str, Any]
+    false_answer_cost: float
 
     def __post_init__(self) -> None:
         if not self.cutoffs or any(not _whole(k) or k < 1 for k in self.cutoffs):
@@ -38,6 +40,10 @@ class Scoring:
             raise ConfigError(
                 f"span_threshold: found {self.span_threshold}, expected a share above 0 and at most 1; use 1.0 to ask "
                 "for whole units"
+            )
+        if not _number(self.false_answer_cost) or not self.false_answer_cost > 0:
+            raise ConfigError(
+                f"false_answer_cost: found {self.false_answer_cost}, expected a number above 0; 1.0 weighs both alike"
             )
         for name, price in self.cost.items():
             if name not in SPENT:

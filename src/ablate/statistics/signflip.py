@@ -159,10 +159,7 @@ def _counted(clusters: list[tuple[int, int]], work: int) -> tuple[Whole, Whole, 
     Equal clusters are chosen together, k of n with binomial chance. Those that sum to 0 come last: they only add
     queries, and far tails of how many are left out.
     """
-    groups = [
-        Group(total, size, _chosen(number, total == 0), number)
-        for (total, size), number in sorted(Counter(clusters).items(), key=lambda group: (group[0][0] == 0, group))
-    ]
+    groups = _groups(clusters)
     sums = 1 + sum(abs(group.total) * group.steps for group in groups)
     sizes = 1 + sum(group.size * group.steps for group in groups)
     if sums * sizes > _dense(work):
@@ -186,6 +183,11 @@ class Group:
     @property
     def chances(self) -> Floats:
         return _binomial(self.number, self.chosen.start, self.chosen.stop)
+
+
+def _groups(clusters: list[tuple[int, int]]) -> list[Group]:
+    ordered = sorted(Counter(clusters).items(), key=lambda group: (group[0][0] == 0, group))
+    return [Group(total, size, _chosen(number, total == 0), number) for (total, size), number in ordered]
 
 
 def _dense(sets: int) -> int:
