@@ -35,6 +35,9 @@ T = TypeVar("T")
 
 SQLITE = "sqlite:///"
 
+SCHEMES = ("http", "https", "sqlite", "postgresql", "mysql", "mssql", "databricks")
+"""What the address of an MLflow store may begin with."""
+
 NOTE_LIMIT = 8000
 VALUE_LIMIT = 500
 METRIC_LIMIT = 80
@@ -91,6 +94,12 @@ class Mlflow:
 
     def __post_init__(self) -> None:
         uri = self.uri or os.environ.get("MLFLOW_TRACKING_URI") or SQLITE
+        scheme = uri.partition(":")[0].partition("+")[0]
+        if ":" in uri and scheme != "file" and scheme not in SCHEMES:
+            raise ConfigError(
+                f"uri: found {public(uri)!r}, expected an address that begins with one of {', '.join(SCHEMES)}; "
+                "correct it, or leave it empty for experiments/mlflow.db"
+            )
         if ":" not in uri or uri.startswith("file:"):
             raise ConfigError(
                 f"uri: found {uri!r}, a folder of files, which MLflow no longer writes, expected a database or a "
@@ -197,9 +206,19 @@ class Store:
 
     def client(self) -> MlflowClient:
         quiet()
+        self.reached()
         from mlflow import MlflowClient
 
         return MlflowClient(tracking_uri=self.uri)
+
+    def reached(self) -> None:
+        """Try a database that is a server's: MLflow itself tries again for minutes before it says what is wrong."""
+        if self.uri.startswith(("postgresql", "mysql")):
+            from sqlalchemy import create_engine
+
+            engine = create_engine(self.uri, connect_args={"connect_timeout": 5})
+            with engine.connect():
+                engine.dispose()
 
     def create(self) -> None:
         """Make the database of a local store, if there is none: under a lock, beside its place and renamed."""
@@ -497,6 +516,7 @@ def quiet() -> None:
         "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
         "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
         "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+        "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",  # a server that is away is told of in seconds: sync sends the rest
         "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
         "GIT_PYTHON_REFRESH": "quiet",
     }.items():

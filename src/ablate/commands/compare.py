@@ -19,13 +19,18 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m ablate compare", description=__doc__)
     parser.add_argument("runs", nargs="*", metavar="RUN", help="run ids, beginnings of them, or MLflow run ids")
     parser.add_argument("--study", metavar="S", help="all runs of this study (default: the one that ran last)")
+    parser.add_argument("--uri", help="ask this MLflow store for the runs of a study, instead of the records on disk")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print GitHub Markdown")
     form.add_argument("--json", action="store_true", help="print JSON; null is not applicable")
     args = parser.parse_args(argv)
     if args.runs and args.study:
         parser.error("give runs or --study, not both")
+    if args.runs and args.uri:
+        parser.error("give runs or --uri, not both: a store is asked for whole studies")
     place = workspace()
+    if args.uri:
+        return asked(args, place)
     records = chosen(place, args.runs) if args.runs else of_study(place, args.study)
     comparison = compare(records, find(place, records[0].study))
     two = [record for record in records if record.id in {named(records, name).id for name in args.runs}]
@@ -36,6 +41,20 @@ def main(argv: list[str]) -> int:
         print("\n".join(filter(None, [comparison.markdown(), sentence and f"{escaped(sentence)}\n"])), end="")
     else:
         print("\n".join(filter(None, [comparison.text(), sentence and f"{sentence}\n"])), end="")
+    return 0
+
+
+def asked(args: argparse.Namespace, place: Workspace) -> int:
+    """Print the runs of a study as an MLflow store has them."""
+    from ablate.distant import data, page, rows
+    from ablate.page import Markdown, Terminal, columns_shown
+    from ablate.tracking import Mlflow
+
+    study, found = rows(Mlflow(args.uri, False).store(place), args.study)
+    if args.json:
+        print(json.dumps(data(study, found), ensure_ascii=False, indent=1))
+    else:
+        print("\n\n".join(page(study, found, Markdown() if args.markdown else Terminal(columns_shown()))))
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -41,25 +42,29 @@ class Differences:
     @cached_property
     def denominator(self) -> int:
         """The least number that makes every difference whole when multiplied by it."""
-        return math.lcm(*(difference.denominator for difference in self.each))
+        return math.lcm(*{below for _, below in self._ratios})
 
     @cached_property
     def whole(self) -> tuple[int, ...]:
         """The differences times `denominator`."""
         whole = self.denominator
-        return tuple(above * (whole // below) for above, below in (d.as_integer_ratio() for d in self.each))
+        return tuple(above * (whole // below) for above, below in self._ratios)
+
+    @cached_property
+    def _ratios(self) -> list[tuple[int, int]]:
+        return [difference.as_integer_ratio() for difference in self.each]
 
     @cached_property
     def clusters(self) -> tuple[tuple[int, int], ...]:
         """Sum of the differences, times `denominator`, and number of queries of every cluster."""
         if len(set(self.labels)) == self.n:
             return tuple((difference, 1) for difference in self.whole)
-        sums: dict[Hashable, int] = {}
-        sizes: dict[Hashable, int] = {}
+        sizes = Counter(self.labels)
+        sums = dict.fromkeys(sizes, 0)
         for difference, label in zip(self.whole, self.labels, strict=True):
-            sums[label] = sums.get(label, 0) + difference
-            sizes[label] = sizes.get(label, 0) + 1
-        return tuple((sums[label], sizes[label]) for label in sums)
+            if difference:
+                sums[label] += difference
+        return tuple(zip(sums.values(), sizes.values(), strict=True))
 
     @property
     def mean(self) -> Fraction:
@@ -107,9 +112,9 @@ class Differences:
             return self.weight
         return max(1.0, sum(total * total for total, _ in self.clusters) / self._squares)
 
-    @property
+    @cached_property
     def _squares(self) -> int:
-        return sum(difference * difference for difference in self.whole)
+        return sum(difference * difference for difference in self.whole if difference)
 
     @property
     def unchanged(self) -> bool:
