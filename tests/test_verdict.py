@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import pytest
 import runs
@@ -15,7 +14,7 @@ from ablate.errors import ConfigError
 from ablate.frontier import Cost, Point, cheapest, efficient, sentences
 from ablate.label_risk import label_risk
 from ablate.statistics import Word, differences, verdict
-from ablate.verdict import Declared, clusters, judged, primary
+from ablate.verdict import Declared, judged, primary
 from ablate.workspace import Workspace
 
 DECLARED = {"verdict": {"_target_": "ablate.verdict.Declared", "primary": None, "margin": 0.1}}
@@ -82,7 +81,7 @@ def test_questions_of_one_cluster_count_once(place):
     baseline, variant = pair(place, values(10, 40), values(30, 40), cluster=one)
     found = judged([baseline, variant])[variant.id].verdict
     assert (found.word, found.clusters, found.n) == (Word.CANNOT_TELL, 1, 40)
-    assert set(clusters(baseline).values()) == {"отпуск"}
+    assert set(baseline.clusters.values()) == {"отпуск"}
 
 
 def test_three_questions_are_never_a_verdict_and_a_no_op_is_identical(place):
@@ -228,8 +227,12 @@ def test_the_fewest_labels_are_the_fewest(tmp_path_factory, gains, held):
 # The frontier
 
 
-def point(label, value, tokens, times=1.0, holds=True):
-    return Point(label, value, tokens, times, holds)
+def point(label, value, tokens, times=1.0):
+    return Point(label, value, tokens, times)
+
+
+def safe(label):
+    return True
 
 
 def test_the_frontier_holds_what_nothing_beats_at_its_price():
@@ -241,17 +244,16 @@ def test_the_frontier_holds_what_nothing_beats_at_its_price():
         point("d", 0.7, 900),
     ]
     assert [each.label for each in efficient(found, Cost.TOKENS)] == ["a", "б", "d"]
-    assert cheapest(found, Cost.TOKENS).label == "a"
-    unsafe = [found[0], replace(found[1], holds=False), *found[2:]]
-    assert cheapest(unsafe, Cost.TOKENS).label == "б"
-    assert cheapest([found[0], found[4]], Cost.TOKENS) is None
+    assert cheapest(found, Cost.TOKENS, safe).label == "a"
+    assert cheapest(found, Cost.TOKENS, lambda label: label != "a").label == "б"
+    assert cheapest([found[0], found[4]], Cost.TOKENS, safe) is None
 
 
 def test_what_was_not_timed_is_on_no_frontier_of_time():
     found = [point("base", 0.5, 500), point("a", 0.6, 500, float("nan")), point("b", 0.4, 500, 0.5)]
     assert [each.label for each in efficient(found, Cost.LATENCY)] == ["b", "base"]
     assert "by median latency the cheapest variant that is not worse by more than 0.1: b, x0.5 against x1" in list(
-        sentences(found, "context/sufficient", 0.1)
+        sentences(found, "context/sufficient", 0.1, {Cost.LATENCY: cheapest(found, Cost.LATENCY, safe)})
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from ablate.comparison import SUFFICIENT, alone, forbidden, harm, short, some
 from ablate.frontier import Cost, Point
@@ -25,7 +26,7 @@ class Told:
     finding: Finding | None
 
 
-def answer(runs: Sequence[Told], cheap: Sequence[tuple[Cost, Point]] = ()) -> str:
+def answer(runs: Sequence[Told], cheap: Mapping[Cost, Point] = MappingProxyType({})) -> str:
     """What helped and what it may have cost; `cheap` has the cheapest variants that are not worse, by what they save.
 
     What is forbidden comes before everything; what a gain costs stands beside it.
@@ -65,6 +66,6 @@ def plain(runs: Sequence[Told]) -> Iterator[str]:
         yield f"failed: {some(failed)}"
 
 
-def saving(cheap: Sequence[tuple[Cost, Point]]) -> Iterator[str]:
-    if found := [f"{point.label} ({point.shown(cost)})" for cost, point in cheap]:
+def saving(cheap: Mapping[Cost, Point]) -> Iterator[str]:
+    if found := [f"{point.label} ({point.shown(cost)})" for cost, point in cheap.items()]:
         yield f"cheapest that is not worse: {', '.join(found)}"

@@ -18,11 +18,18 @@ from ablate.environment import environment
 from ablate.evaluate import Evaluation, timed
 from ablate.identity import Side, digest
 from ablate.latency import Timing
+from ablate.records import COMPACT
 from ablate.score import to_json
 from ablate.tracking import public
 from ablate.types import Chunk, Query, Trace
 
 Files = dict[str, Any]
+
+COMPARED = re.compile(
+    r"context/(sufficient|coverage|tokens)|acl/.*|doc/(ndcg|recall)_at_10|"
+    r"retrieval/(completion_rr|ann_recall|coverage_at_\d+_tokens|judged_at_\d+)"
+).fullmatch
+"""The measures whose values of every query are read where many runs are compared."""
 
 
 def failed(side: Side, facts: Node, reason: str) -> Files:
@@ -37,16 +44,36 @@ def finished(side: Side, facts: Node, evaluation: Evaluation, timings: Sequence[
     facts = facts | {"models": evaluation.models, "stages": stages}
     facts = facts | {"fingerprints": facts["fingerprints"] | {"ranking": digest([fingerprint(t) for t in traces])}}
     measures = {**evaluation.measures, **timed(timings, "variant" if side.component else "baseline")}
+    metrics = {"measures": measures, "counts": evaluation.counts, "ledger": masses(evaluation)}
+    rows = [row(trace, evaluation) for trace in traces]
     return {
         "run.json": finish(facts, status="finished", error=None),
         **setup(side),
-        "metrics.json": {"measures": measures, "counts": evaluation.counts, "ledger": masses(evaluation)},
-        "queries.jsonl": [row(trace, evaluation) for trace in traces],
+        "metrics.json": metrics,
+        "queries.jsonl": rows,
+        COMPACT: compact(metrics, rows),
         "ledger.jsonl": [ledger.row(entry) for entry in sorted(evaluation.ledger, key=lambda entry: entry.query)],
         "ranking.jsonl": [ranked(trace) for trace in traces],
         "ranking.trec": "".join(line for trace in traces for line in trec(trace)),
         "latency.jsonl": timings,
         "environment.json": environment(root),
+    }
+
+
+def compact(metrics: Node, rows: Sequence[Node]) -> Node:
+    """What comparisons read of a run, so that a study of a thousand is compared in a moment.
+
+    Everything in it stands in `metrics.json` and `queries.jsonl` too: means, counts, losses, and by query what it was
+    chosen from and the values of the measures that words and remarks are about.
+    """
+    known = {measure for row in rows for measure in row["values"]}
+    return {
+        "means": {name: {key: found[key] for key in ("mean", "n")} for name, found in metrics["measures"].items()},
+        "counts": metrics["counts"],
+        "ledger": metrics.get("ledger", {}),
+        "queries": [row["query_id"] for row in rows],
+        "pools": [[row["pool"]["chunks"], row["pool"]["documents"]] for row in rows],
+        "values": {name: [row["values"].get(name) for row in rows] for name in sorted(filter(COMPARED, known))},
     }
 
 

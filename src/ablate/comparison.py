@@ -94,6 +94,9 @@ def at_equal_tokens(baseline: RunRecord, variant: RunRecord) -> Paired | None:
 
 def inert(baseline: RunRecord, variant: RunRecord) -> bool:
     """Whether every ranking and context of the variant equals the baseline's."""
+    prints = [record.fingerprints.get("ranking") for record in (baseline, variant)]
+    if all(prints):
+        return prints[0] == prints[1]
     return bool(baseline.hashes) and baseline.hashes == variant.hashes
 
 
@@ -162,7 +165,7 @@ def total(record: RunRecord, measure: str) -> int:
 def change(record: RunRecord, baseline: RunRecord, finding: Finding | None = None) -> str:
     """What a variant changed, access aside."""
     if inert(baseline, record):
-        return f"identical to its baseline on each of {len(record.queries)} queries (inert){time(baseline, record)}"
+        return f"identical to its baseline on each of {record.size} queries (inert){time(baseline, record)}"
     pair = paired(baseline, record, headline(baseline))
     if pair is None:
         return f"{short(headline(baseline))} applies to no query"
@@ -218,7 +221,7 @@ def sides(pair: Paired) -> str:
 
 def judged(baseline: RunRecord, record: RunRecord) -> str:
     """Of how much of either side's first k chunks the ground truth says something."""
-    pair = paired(baseline, record, judged_at(record))
+    pair = paired(baseline, record, judged_at(baseline))
     return f"judged {pair.before:.2f} -> {pair.after:.2f}" if pair else ""
 
 
@@ -255,7 +258,7 @@ def remarks(label: str, record: RunRecord, baseline: RunRecord | None) -> Iterat
         yield "access was not checked: no document carries an ACL"
     elif not sum(record.values(EXPOSED).values()):
         yield "no query was exposed: without a forbidden chunk within depth, 0 access violations show nothing"
-    if headline(record) == SUFFICIENT and (whole := whole_documents(record)):
+    if baseline is None and headline(record) == SUFFICIENT and (whole := whole_documents(record)):
         yield f"{whole} queries rest on whole documents, any chunk of which counts: their coverage is an upper bound"
     yield from left_out(label, record)
     yield from approximate(label, record)
@@ -266,14 +269,14 @@ def remarks(label: str, record: RunRecord, baseline: RunRecord | None) -> Iterat
         yield f"{label}: run by other code than its baseline: a difference may be the code's"
     if record.component == "filter":
         yield f"{label}: declared filter: whoever wrote the filter of a query knew its answer"
-    different = sum(pool(row) != pool(record.queries.get(query, {})) for query, row in baseline.queries.items())
+    different = sum(record.pools.get(query) != pool for query, pool in baseline.pools.items())
     if different:
         yield f"{label}: different candidate pool on {different} queries: ndcg is not comparable with the baseline's"
 
 
 def left_out(label: str, record: RunRecord) -> Iterator[str]:
     """Which queries are in no number."""
-    counts = record.metrics.get("counts", {})
+    counts = record.counts
     if excluded := counts.get("queries_excluded"):
         yield f"{excluded} queries are excluded (their evidence moved and was not resolved)"
     if removed := counts.get("queries_removed"):
@@ -284,7 +287,7 @@ def left_out(label: str, record: RunRecord) -> Iterator[str]:
 
 def provisional(label: str, record: RunRecord, baseline: RunRecord) -> Iterator[str]:
     """That more of one side's chunks is judged than of the other's, and how the rest comes to be."""
-    pair = paired(baseline, record, judged_at(record))
+    pair = paired(baseline, record, judged_at(baseline))
     if pair and abs(round(pair.difference, 9)) > PROVISIONAL:
         yield (
             f"{label}: provisional, for {short(pair.measure)} is {pair.before:.2f} -> {pair.after:.2f} and what nobody "
@@ -297,12 +300,6 @@ def approximate(label: str, record: RunRecord) -> Iterator[str]:
     if found := record.values(ANN_RECALL).values():
         share = f"{sum(found) / len(found):.3f} of what exact search finds, at worst {min(found):.3f} of a query's"
         yield f"{label}: its index is approximate: it found {share} ({ANN_RECALL})"
-
-
-def pool(query: Mapping[str, Any]) -> tuple[Any, Any]:
-    """How much a query's search could choose from: chunks and documents."""
-    size = query.get("pool") or {}
-    return size.get("chunks"), size.get("documents")
 
 
 def whole_documents(record: RunRecord) -> int:

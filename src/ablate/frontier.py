@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -25,17 +25,15 @@ class Cost(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One run: how good it is, what it costs (`tokens` a query, `times` the baseline's latency), and if it is safe.
+    """One run: how good it is, and what it costs (`tokens` a query, `times` the baseline's latency).
 
-    `holds` says that it is shown not to be worse than its baseline by more than the margin. What was not measured is
-    NaN: a run that was not timed beside its baseline has no `times`.
+    What was not measured is NaN: a run that was not timed beside its baseline has no `times`.
     """
 
     label: str
     value: float
     tokens: float
     times: float
-    holds: bool
 
     def price(self, cost: Cost) -> float:
         return self.tokens if cost is Cost.TOKENS else self.times
@@ -54,14 +52,17 @@ def points(baseline: RunRecord, variants: Iterable[tuple[str, RunRecord]], label
     value = baseline.mean(measure)
     if chosen is None or value is None:
         return []
-    found = [Point(label, value, measured(baseline, TOKENS), 1.0, True)]
+    found = [Point(label, value, measured(baseline, TOKENS), 1.0)]
     for name, variant in variants:
-        differing, value = pair(baseline, variant, measure), variant.mean(measure)
-        if differing is None or value is None:
-            continue
-        holds = not_worse(differing, chosen.margin).word == Word.NOT_WORSE
-        found.append(Point(name, value, measured(variant, TOKENS), math.exp(measured(variant, RATIO)), holds))
+        if (value := variant.mean(measure)) is not None:
+            found.append(Point(name, value, measured(variant, TOKENS), math.exp(measured(variant, RATIO))))
     return found
+
+
+def holds(baseline: RunRecord, variant: RunRecord) -> bool:
+    """Whether a run is shown not to be worse than its baseline by more than the margin."""
+    chosen, differing = declared(baseline), pair(baseline, variant, headline(baseline))
+    return bool(chosen and differing and not_worse(differing, chosen.margin).word == Word.NOT_WORSE)
 
 
 def measured(record: RunRecord, measure: str) -> float:
@@ -79,18 +80,21 @@ def efficient(points: Sequence[Point], cost: Cost) -> list[Point]:
     return kept
 
 
-def cheapest(points: Sequence[Point], cost: Cost) -> Point | None:
-    """The cheapest variant that is not worse; None where none of them is cheaper than the baseline, the first point."""
-    base = points[0].price(cost)
-    safe = [point for point in priced(points[1:], cost) if point.holds and point.price(cost) < base]
-    return min(safe, key=lambda point: (point.price(cost), -point.value), default=None)
+def cheapest(points: Sequence[Point], cost: Cost, holds: Callable[[str], bool]) -> Point | None:
+    """The cheapest variant that is not worse, which `holds` says of a label.
+
+    None where none is cheaper than the baseline, the first point.
+    """
+    cheaper = [point for point in priced(points[1:], cost) if point.price(cost) < points[0].price(cost)]
+    cheaper.sort(key=lambda point: (point.price(cost), -point.value))
+    return next((point for point in cheaper if holds(point.label)), None)
 
 
 def priced(points: Iterable[Point], cost: Cost) -> list[Point]:
     return [point for point in points if not math.isnan(point.price(cost))]
 
 
-def sentences(points: Sequence[Point], measure: str, margin: float) -> Iterator[str]:
+def sentences(points: Sequence[Point], measure: str, margin: float, cheap: Mapping[Cost, Point]) -> Iterator[str]:
     """Which runs nothing beats at their price, and the cheapest that is not worse."""
     for cost in Cost:
         best = efficient(points, cost)
@@ -99,7 +103,7 @@ def sentences(points: Sequence[Point], measure: str, margin: float) -> Iterator[
             yield f"{short(measure)} against {cost}, what nothing beats: {steps}"
     for cost in Cost:
         if len(priced(points, cost)) > 1:
-            point = cheapest(points, cost)
+            point = cheap.get(cost)
             prices = [each.shown(cost) for each in (point, points[0]) if each]
             said = f"{point.label}, {' against '.join(prices)}" if point else "none is cheaper"
             yield f"by {cost} the cheapest variant that is not worse by more than {margin:g}: {said}"

@@ -12,7 +12,7 @@ from ablate.measures import HIGHER
 from ablate.page import Page, signed
 from ablate.records import RunRecord
 from ablate.statistics import Interplay, Word, interaction, interplay
-from ablate.verdict import clusters, declared, direction, primary, sound
+from ablate.verdict import declared, direction, primary, sound
 
 SAID = {
     Word.ADDITIVE: "add up",
@@ -72,7 +72,7 @@ class Square:
             raise AblateError(f"run {self.base.id}: found no margin, expected one that was declared; run it again")
         queries = self.queries
         base, first, second, both = ({q: run.values(self.measure)[q] for q in queries} for run in self.runs)
-        found = interaction(base, first, second, both, clusters(self.base))
+        found = interaction(base, first, second, both, self.base.clusters)
         return interplay(found, chosen.margin, direction(self.measure) or HIGHER)
 
 

@@ -19,7 +19,7 @@ Pairs = Sequence[tuple[RunRecord, RunRecord]]
 
 def losses(page: Page, records: Sequence[RunRecord], labels: Mapping[str, str]) -> Iterator[str]:
     """A row a run, a column for each stage that lost something: in queries, which the row sums to."""
-    known = {record.id: record.metrics.get("ledger") or {} for record in records if record.finished}
+    known = {record.id: record.losses for record in records if record.finished}
     rows = [(record, known[record.id]) for record in records if known.get(record.id)]
     stages = [stage for stage in STAGES if stage == DELIVERED or any(cells[stage] for _, cells in rows)]
     if rows:
@@ -51,7 +51,7 @@ def advice(lead: RunRecord, pairs: Pairs) -> str:
     """What to test next on the first run's largest loss; what was tried is left out, and said which brought most."""
     tried = [variant for baseline, variant in pairs if baseline.id == lead.id]
     said = next_test(lead, {variant.variant for variant in tried}) or ""
-    cells = lead.metrics.get("ledger") or {}
+    cells = lead.losses
     largest = max((stage for stage in cells if stage != DELIVERED), key=lambda stage: cells[stage], default="")
     brought = [(flow(lead, variant).get((largest, DELIVERED), 0), variant.label) for variant in tried if variant.ledger]
     mass, best = max(brought, default=(0, ""))

@@ -75,16 +75,18 @@ class Terminal:
 
         grid = [[clean(cell) for cell in row] for row in (headings, *rows)]
         widths = [max(map(wcswidth, column)) for column in zip(*grid[1:], strict=True)]
+        titles = list(map(wcswidth, grid[0]))
         whole = [min(max(map(wcswidth, text.split()), default=0), WORD) for text in grid[0]]
-        drawn = ""
+        room, most = self.width - 2 * (len(grid[0]) - 1), list(widths)
         tried = [*((wide, LIMITS[0]) for wide in HEADINGS), *((HEADINGS[-1], narrow) for narrow in LIMITS[1:])]
         for heading, (first, other) in tried:
             limits = {number: other if number else first for number in words}
-            most = [min(limits.get(number, width), width) for number, width in enumerate(widths)]
-            drawn = _drawn(grid, [max(width, heading, word) for width, word in zip(most, whole, strict=True)], words)
-            if max(map(wcswidth, drawn.splitlines())) <= self.width:
+            cells = [min(limits.get(number, width), width) for number, width in enumerate(widths)]
+            most = [max(width, heading, word) for width, word in zip(cells, whole, strict=True)]
+            needed = (max(width, min(title, wide)) for width, title, wide in zip(cells, titles, most, strict=True))
+            if sum(needed) <= room:
                 break
-        return drawn
+        return _drawn(grid, most, words)
 
 
 def _drawn(grid: Sequence[Sequence[str]], most: Sequence[int], words: Sequence[int]) -> str:

@@ -23,6 +23,10 @@ from ablate.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
+SAFE = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+COMPACT = "compact.json"
+
 REQUIRED = ("run", "study", "variant", "status", "started", "fingerprints")
 """Keys without which a run directory says nothing."""
 
@@ -146,8 +150,50 @@ class RunRecord:
 
     def mean(self, measure: str) -> float | None:
         """The mean over the queries to which `measure` applies; None if there are none."""
-        value = self.measures.get(measure, {}).get("mean")
+        value = self.means.get(measure, {}).get("mean")
         return None if value is None else float(value)
+
+    @cached_property
+    def compact(self) -> Mapping[str, Any]:
+        """What comparisons read of a run, in one small file; empty for a run from before it was kept."""
+        path = self.folder / COMPACT
+        return _json(path) if path.exists() else {}
+
+    @property
+    def means(self) -> Mapping[str, Mapping[str, Any]]:
+        """Measure -> its mean and n."""
+        return self.compact.get("means") or self.measures
+
+    @property
+    def counts(self) -> Mapping[str, Any]:
+        """What happened, in whole numbers."""
+        return self.compact.get("counts") or self.metrics.get("counts") or {}
+
+    @property
+    def losses(self) -> Mapping[str, float]:
+        """The mass of queries at every stage of the ledger; empty where a run kept none."""
+        return self.compact.get("ledger") or self.metrics.get("ledger") or {}
+
+    @property
+    def size(self) -> int:
+        """How many queries there are."""
+        return len(self.compact.get("queries") or self.queries)
+
+    @cached_property
+    def pools(self) -> Mapping[str, tuple[Any, Any]]:
+        """Query id -> how much its search could choose from: chunks and documents."""
+        if self.compact:
+            return {query: (pool[0], pool[1]) for query, pool in zip(*self._columns("pools"), strict=True)}
+        sizes = {query: row.get("pool") or {} for query, row in self.queries.items()}
+        return {query: (size.get("chunks"), size.get("documents")) for query, size in sizes.items()}
+
+    @cached_property
+    def clusters(self) -> Mapping[str, str]:
+        """Query id -> its cluster; in a run that was recorded without, every query stands alone."""
+        return {query: str(row.get("cluster") or query) for query, row in self.queries.items()}
+
+    def _columns(self, name: str) -> tuple[list[str], list[Any]]:
+        return self.compact["queries"], self.compact[name]
 
     @cached_property
     def queries(self) -> Mapping[str, Mapping[str, Any]]:
@@ -159,7 +205,12 @@ class RunRecord:
     def values(self, measure: str) -> dict[str, float]:
         """Query id -> value, of the queries to which `measure` applies."""
         if measure not in self.kept:
-            found = ((query, row["values"].get(measure)) for query, row in self.queries.items())
+            known = self.compact.get("values", {}).get(measure)
+            found = (
+                zip(self.compact["queries"], known, strict=True)
+                if known is not None
+                else ((query, row["values"].get(measure)) for query, row in self.queries.items())
+            )
             self.kept[measure] = {query: float(value) for query, value in found if value is not None}
         return self.kept[measure]
 
@@ -421,7 +472,7 @@ def _yaml(path: Path) -> Any:
     if not path.exists():
         return None
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=SAFE)  # the safe loader, in C
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise BrokenRecord(f"{path}: found {_why(error)}, expected YAML; run it again") from error
 

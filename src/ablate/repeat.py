@@ -162,7 +162,7 @@ def compared(
     measure = declared.primary or headline(baseline)
     values = {query: row.get(measure) for query, row in evaluation.values.items()}
     known = {query: value for query, value in values.items() if value is not None}
-    pair = differences(baseline.values(measure), known, verdict.clusters(baseline))
+    pair = differences(baseline.values(measure), known, baseline.clusters)
     return Repeat(baseline, measure, differing, judge(pair, declared.margin), dealt(study, declared.margin), timings)
 
 

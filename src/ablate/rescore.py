@@ -23,7 +23,7 @@ from ablate.config import Node, recorded
 from ablate.errors import NotComparable
 from ablate.evaluate import asked, at_all_cutoffs, audited, marked
 from ablate.identity import code, digest, study_name
-from ablate.records import BrokenRecord, RunRecord
+from ablate.records import COMPACT, BrokenRecord, RunRecord
 from ablate.review.sides import chunks
 from ablate.score import Reader, Scoring, of_record, summarise, to_json
 from ablate.score.abstention import abstention
@@ -281,12 +281,14 @@ class Rescored:
         """The files of the new run; what was measured of the line and of the machine is copied."""
         run, queries = self.run, [trace.query for trace in self.traces]
         copied = [path for path in run.files if path.name in ("changes.json", "latency.jsonl", "environment.json")]
+        metrics, rows = {"measures": self.measures, "counts": self.counts}, [self.row(t.query) for t in self.traces]
         return {
             "run.json": self.facts(began, baseline),
             "config.yaml": public(yaml.safe_dump(self.config, allow_unicode=True, sort_keys=False)),
             "overrides.yaml": yaml.safe_dump(list(run.overrides), allow_unicode=True),
-            "metrics.json": {"measures": self.measures, "counts": self.counts},
-            "queries.jsonl": [self.row(trace.query) for trace in self.traces],
+            "metrics.json": metrics,
+            "queries.jsonl": rows,
+            COMPACT: archive.compact(metrics, rows),
             "ranking.jsonl": [run.ranking[query.id] for query in queries],
             "ranking.trec": "".join(line for trace in self.traces for line in archive.trec(trace)),
             **{path.name: path.read_bytes() for path in copied},

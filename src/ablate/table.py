@@ -38,7 +38,7 @@ from ablate.comparison import (
     total,
 )
 from ablate.errors import NotComparable
-from ablate.frontier import Cost, Point, cheapest, points, sentences
+from ablate.frontier import Cost, Point, cheapest, holds, points, sentences
 from ablate.loss_table import advice, blamed, flows, losses
 from ablate.page import Markdown, Page, Terminal, clean, columns_shown, escaped, milliseconds, signed
 from ablate.records import RunRecord
@@ -174,7 +174,7 @@ class Comparison:
     @cached_property
     def loud(self) -> list[tuple[RunRecord, RunRecord]]:
         """Of `pairs` those of which details are shown: something moved, and of many those that moved most."""
-        found = [(baseline, run, len(moved(baseline, run))) for baseline, run in self.pairs]
+        found = [(baseline, run, movement(baseline, run)) for baseline, run in self.pairs]
         found.sort(key=lambda row: -row[2])
         chosen = {run.id for _, run, queries in found[:DETAILED] if queries}
         return [(baseline, run) for baseline, run in self.pairs if run.id in chosen]
@@ -200,13 +200,17 @@ class Comparison:
             return []
         baseline = self.families[0][0]
         chosen = declared(baseline)
-        return list(sentences(self.points, headline(baseline), chosen.margin)) if chosen else []
+        return list(sentences(self.points, headline(baseline), chosen.margin, self.cheap)) if chosen else []
 
-    @property
-    def cheap(self) -> list[tuple[Cost, Point]]:
+    @cached_property
+    def cheap(self) -> dict[Cost, Point]:
         """The cheapest variants that are not worse, by tokens and by time."""
-        found = [(cost, cheapest(self.points, cost)) for cost in Cost] if self.points else []
-        return [(cost, point) for cost, point in found if point]
+        if not self.points:
+            return {}
+        baseline, variants = self.families[0]
+        named = {self.labels[run.id]: run for run in variants}
+        found = {cost: cheapest(self.points, cost, lambda label: holds(baseline, named[label])) for cost in Cost}
+        return {cost: point for cost, point in found.items() if point}
 
     def data(self) -> dict[str, Any]:
         """The same content for programs; a measure that applies to no query is null."""
@@ -263,7 +267,7 @@ class Comparison:
         alarm = f"; FORBIDDEN documents in {leaking}" if leaking else ""
         if self.findings and subject is None:
             yield page.title(self.answer)
-        yield page.title(f"{studies}: {len(first.queries)} queries of {first.dataset}{alarm}")
+        yield page.title(f"{studies}: {first.size} queries of {first.dataset}{alarm}")
         told = self.findings.keys() | ({subject.id} if subject else set())
         if said := [self.sentence(record) for record in self.records if record.id not in told]:
             yield page.items(said)
@@ -362,12 +366,18 @@ class Comparison:
         better = f", {measure.better} is better" if measure.better in ("higher", "lower") else ""
         yield f"{measure.name} = {measure.formula} ({measure.unit}{better})"
         finished = [record for record in self.records if record.finished]
-        counts = {record.measures[measure.name]["n"] for record in finished if record.mean(measure.name) is not None}
-        if counts - {len(record.queries) for record in finished}:
+        counts = {record.means[measure.name]["n"] for record in finished if record.mean(measure.name) is not None}
+        if counts - {record.size for record in finished}:
             yield f"over {' or '.join(map(str, sorted(counts)))} queries"
         if missing := [record for record in finished if record.mean(measure.name) is None]:
-            measured = any(measure.name in record.measures for record in missing)
+            measured = any(measure.name in record.means for record in missing)
             yield f"{NA}: {'applies to no query of this ground truth' if measured else 'was not measured'}"
+
+
+def movement(baseline: RunRecord, variant: RunRecord) -> int:
+    """In how many values that are told of queries two runs differ."""
+    sides = [(baseline.values(measure), variant.values(measure)) for measure in told(baseline)]
+    return sum(after.get(query, value) != value for before, after in sides for query, value in before.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ PATIENCE = 60.0
 WITHOUT_TEXT = frozenset(
     {
         "changes.json",
+        "compact.json",
         "comparison.md",
         "config.yaml",
         "inputs.json",

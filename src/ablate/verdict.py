@@ -92,18 +92,13 @@ def primary(baseline: RunRecord, variant: RunRecord) -> str:
     return fair if fair and baseline.mean(fair) is not None else headline(baseline)
 
 
-def clusters(record: RunRecord) -> dict[str, str]:
-    """Query -> its cluster; in a run that was recorded without, every query stands alone."""
-    return {query: str(row.get("cluster") or query) for query, row in record.queries.items()}
-
-
 def pair(
     baseline: RunRecord, variant: RunRecord, measure: str, among: Callable[[str], bool] | None = None
 ) -> Differences | None:
     """The paired differences of `measure` over the queries `among`; None where it applies to none of both."""
     chosen = shared(baseline, variant, measure, among)
     left, right = ({query: record.values(measure)[query] for query in chosen} for record in (baseline, variant))
-    return differences(left, right, clusters(baseline)) if chosen else None
+    return differences(left, right, baseline.clusters) if chosen else None
 
 
 def exploratory(

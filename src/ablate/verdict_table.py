@@ -86,7 +86,7 @@ def between(ends: tuple[float | None, float | None]) -> str:
 
 
 def judged(baseline: RunRecord, variant: RunRecord) -> str:
-    pair = paired(baseline, variant, judged_at(variant))
+    pair = paired(baseline, variant, judged_at(baseline))
     return f"{pair.before:.0%} {pair.after:.0%}".replace("%", "") if pair else ""
 
 
