@@ -23,7 +23,8 @@ from ablate.archive import compact
 
 sys.path.insert(0, str(Path(__file__).parent))
 MEASURES = ("context/sufficient", "context/coverage", "retrieval/coverage_at_640_tokens")
-VARIANT = ("retriever=bm25", "+variant=mmr", "latency=off", "tracking=off")
+CONFIG = {"k": 5, "budget": 640}
+VARIANT = ("retriever=bm25", "+variant=metadata_filters", "latency=off", "tracking=off")
 
 
 def ablate(place: Path, *words: str) -> tuple[float, str]:
@@ -39,7 +40,7 @@ def ablate(place: Path, *words: str) -> tuple[float, str]:
 def multiplied(place: Path, runs: int) -> str:
     """So many runs of one study, the baseline among them; its name."""
     ablate(place, *VARIANT)
-    (run,) = place.glob("experiments/runs/*/mmr-*")
+    (run,) = place.glob("experiments/runs/*/metadata_filters-*")
     facts = json.loads((run / "run.json").read_text(encoding="utf-8"))
     rows = [json.loads(line) for line in (run / "queries.jsonl").open(encoding="utf-8")]
     metrics = json.loads((run / "metrics.json").read_text(encoding="utf-8"))
@@ -70,7 +71,7 @@ def changed(copy: Path, facts: dict, rows: list, metrics: dict, number: int) -> 
     for measure, found in sums.items():
         metrics["measures"][measure]["mean"] = sum(found) / len(found)
     (copy / "metrics.json").write_text(json.dumps(metrics, ensure_ascii=False))
-    (copy / "compact.json").write_text(json.dumps(compact(metrics, mine_rows), ensure_ascii=False))
+    (copy / "compact.json").write_text(json.dumps(compact(metrics, mine_rows, CONFIG), ensure_ascii=False))
 
 
 def from_server(place: Path, study: str, runs: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -25,12 +25,6 @@ from ablate.types import Chunk, Query, Trace
 
 Files = dict[str, Any]
 
-COMPARED = re.compile(
-    r"context/(sufficient|coverage|tokens)|acl/.*|doc/(ndcg|recall)_at_10|"
-    r"retrieval/(completion_rr|ann_recall|coverage_at_\d+_tokens|judged_at_\d+)"
-).fullmatch
-"""The measures whose values of every query are read where many runs are compared."""
-
 
 def failed(side: Side, facts: Node, reason: str) -> Files:
     """The files of a run that broke: who it was and why, so that it can be told and run again."""
@@ -51,7 +45,7 @@ def finished(side: Side, facts: Node, evaluation: Evaluation, timings: Sequence[
         **setup(side),
         "metrics.json": metrics,
         "queries.jsonl": rows,
-        COMPACT: compact(metrics, rows),
+        COMPACT: compact(metrics, rows, side.config),
         "ledger.jsonl": [ledger.row(entry) for entry in sorted(evaluation.ledger, key=lambda entry: entry.query)],
         "ranking.jsonl": [ranked(trace) for trace in traces],
         "ranking.trec": "".join(line for trace in traces for line in trec(trace)),
@@ -60,21 +54,34 @@ def finished(side: Side, facts: Node, evaluation: Evaluation, timings: Sequence[
     }
 
 
-def compact(metrics: Node, rows: Sequence[Node]) -> Node:
+def compact(metrics: Node, rows: Sequence[Node], config: Mapping[str, Any]) -> Node:
     """What comparisons read of a run, so that a study of a thousand is compared in a moment.
 
     Everything in it stands in `metrics.json` and `queries.jsonl` too: means, counts, losses, and by query what it was
     chosen from and the values of the measures that words and remarks are about.
     """
-    known = {measure for row in rows for measure in row["values"]}
     return {
         "means": {name: {key: found[key] for key in ("mean", "n")} for name, found in metrics["measures"].items()},
         "counts": metrics["counts"],
         "ledger": metrics.get("ledger", {}),
         "queries": [row["query_id"] for row in rows],
         "pools": [[row["pool"]["chunks"], row["pool"]["documents"]] for row in rows],
-        "values": {name: [row["values"].get(name) for row in rows] for name in sorted(filter(COMPARED, known))},
+        "values": {name: [row["values"].get(name) for row in rows] for name in compared(metrics["measures"], config)},
     }
+
+
+def compared(measures: Mapping[str, Any], config: Mapping[str, Any]) -> list[str]:
+    """The measures whose values of every query are read where many runs are compared."""
+    evidence = measures.get("context/sufficient", {}).get("mean") is not None
+    leading = ("context/sufficient", "context/coverage", "retrieval/completion_rr")
+    wanted = [
+        *(leading if evidence else ("doc/ndcg_at_10", "doc/recall_at_10")),
+        *("context/tokens", "acl/violations", "acl/exposure", "acl/candidate_violations", "retrieval/ann_recall"),
+        f"retrieval/coverage_at_{config.get('budget')}_tokens",
+        f"retrieval/judged_at_{config.get('k')}",
+        (config.get("verdict") or {}).get("primary"),
+    ]
+    return [name for name in dict.fromkeys(wanted) if name in measures]
 
 
 def masses(evaluation: Evaluation) -> dict[str, float]:

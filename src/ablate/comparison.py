@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ablate.page import milliseconds, signed
-from ablate.records import RunRecord
+from ablate.records import RunRecord, labels
 from ablate.statistics.words import Word
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ ANN_RECALL = "retrieval/ann_recall"
 
 PROVISIONAL = 0.1
 """By how much the judged shares of two sides may differ before what nobody has judged may explain their difference."""
+
+BY_DOCUMENT = "granularity=document"
+"""The cohort of queries some of whose evidence is whole documents."""
 
 RESHAPING = ("chunker", "packer")
 """What decides how much text k chunks or a context are: such variants are compared on equal numbers of tokens."""
@@ -47,17 +50,16 @@ class Paired:
 def paired(baseline: RunRecord, variant: RunRecord, measure: str, among: Iterable[str] | None = None) -> Paired | None:
     """The paired difference of `measure` over the queries `among` (default all); None where it applies to none."""
     left, right = baseline.values(measure), variant.values(measure)
-    queries = [query for query in (left if among is None else among) if query in left and query in right]
-    if not queries:
+    sides = [
+        (left[query], right[query]) for query in (left if among is None else among) if query in left and query in right
+    ]
+    if not sides:
         return None
-    return Paired(
-        measure,
-        sum(left[query] for query in queries) / len(queries),
-        sum(right[query] for query in queries) / len(queries),
-        len(queries),
-        sum(right[query] > left[query] for query in queries),
-        sum(right[query] < left[query] for query in queries),
-    )
+    before, after = zip(*sides, strict=True)
+    moved = [new - old for old, new in sides if new != old]
+    higher = sum(move > 0 for move in moved)
+    n = len(sides)
+    return Paired(measure, sum(before) / n, sum(after) / n, n, higher, len(moved) - higher)
 
 
 def headline(record: RunRecord) -> str:
@@ -116,29 +118,18 @@ def moved(baseline: RunRecord, variant: RunRecord) -> list[tuple[str, dict[str, 
     return sorted(found, key=lambda row: ([-abs(after - before) for before, after in row[1].values()], row[0]))
 
 
-def labels(query: Mapping[str, Any]) -> set[str]:
-    """The cohorts of a line of `queries.jsonl`, as `key=value`, and its intent."""
-    intent = query.get("intent")
-    found = {f"{key}={value}" for key, value in (query.get("cohorts") or {}).items()}
-    return found if intent is None else found | {f"intent={intent}"}
-
-
 def by_cohort(baseline: RunRecord, variant: RunRecord) -> dict[str, Paired]:
     """The headline's paired difference in every cohort that is averaged, and for every intent."""
     measure = headline(baseline)
-    pairs = {cohort: paired(baseline, variant, measure, members(baseline)[cohort]) for cohort in members(baseline)}
+    pairs = {cohort: paired(baseline, variant, measure, queries) for cohort, queries in members(baseline).items()}
     return {cohort: pair for cohort, pair in pairs.items() if pair}
 
 
-def members(baseline: RunRecord) -> dict[str, list[str]]:
+def members(baseline: RunRecord) -> dict[str, Collection[str]]:
     """The queries of every cohort that is averaged, and of every intent."""
     known = baseline.measures.get(headline(baseline), {})
-    found: dict[str, list[str]] = {cohort: [] for cohort in known.get("cohorts", {})}
-    found |= {f"intent={intent}": [] for intent in known.get("intents", {})}
-    for query, row in baseline.queries.items():
-        for cohort in labels(row) & found.keys():
-            found[cohort].append(query)
-    return found
+    names = [*known.get("cohorts", {}), *(f"intent={intent}" for intent in known.get("intents", {}))]
+    return {name: sorted(baseline.groups.get(name, ())) for name in names}
 
 
 def outcome(record: RunRecord, baseline: RunRecord | None, finding: Finding | None = None) -> str:
@@ -309,7 +300,7 @@ def whole_documents(record: RunRecord) -> int:
 
 def by_document(query: Mapping[str, Any]) -> bool:
     """Whether some evidence of a line of `queries.jsonl` is a whole document, which any chunk of it supports."""
-    return "granularity=document" in labels(query)
+    return BY_DOCUMENT in labels(query)
 
 
 def short(measure: str) -> str:

@@ -8,9 +8,11 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from ablate.comparison import TOKENS, headline, short
+from ablate.comparison import TOKENS, headline, paired, short
 from ablate.records import RunRecord
 from ablate.statistics import Word, not_worse
+from ablate.statistics.proportions import score_bounds
+from ablate.statistics.verdict import ALPHA
 from ablate.verdict import declared, pair
 
 RATIO = "latency/log_ratio"
@@ -61,8 +63,18 @@ def points(baseline: RunRecord, variants: Iterable[tuple[str, RunRecord]], label
 
 def holds(baseline: RunRecord, variant: RunRecord) -> bool:
     """Whether a run is shown not to be worse than its baseline by more than the margin."""
-    chosen, differing = declared(baseline), pair(baseline, variant, headline(baseline))
-    return bool(chosen and differing and not_worse(differing, chosen.margin).word == Word.NOT_WORSE)
+    chosen, measure = declared(baseline), headline(baseline)
+    seen = paired(baseline, variant, measure)
+    if chosen is None or seen is None or seen.difference <= -chosen.margin:  # no bound lies above the difference
+        return False
+    differing = pair(baseline, variant, measure)
+    if (
+        differing
+        and differing.reach
+        and score_bounds(differing, differing.reach, differing.weight, ALPHA)[0] <= -chosen.margin
+    ):
+        return False  # the bound that decides is never above this one, which is found quickly
+    return differing is not None and not_worse(differing, chosen.margin).word == Word.NOT_WORSE
 
 
 def measured(record: RunRecord, measure: str) -> float:

@@ -46,7 +46,11 @@ class Square:
         """The queries to which the measure applies in all four runs, and on which it says something of both changes."""
         values = [run.values(self.measure) for run in self.runs]
         may = [sound(self.base, run) for run in (self.first, self.second)]
-        return [q for q in values[0] if all(q in other for other in values) and all(each(q) for each in may)]
+        return [
+            q
+            for q in values[0]
+            if all(q in other for other in values) and all(each is None or q in each for each in may)
+        ]
 
     def means(self) -> list[float]:
         """Of the four runs, over the same queries.

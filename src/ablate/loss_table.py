@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ablate.errors import NotComparable
 from ablate.ledger import STAGES, flow, next_test
@@ -47,13 +47,16 @@ def moved(baseline: RunRecord, variant: RunRecord) -> str:
     return ", ".join(f"{one} to {other} {float(mass):.1f}" for mass, one, other in moves[:FLOWS])
 
 
-def advice(lead: RunRecord, pairs: Pairs) -> str:
-    """What to test next on the first run's largest loss; what was tried is left out, and said which brought most."""
-    tried = [variant for baseline, variant in pairs if baseline.id == lead.id]
-    said = next_test(lead, {variant.variant for variant in tried}) or ""
+def advice(lead: RunRecord, pairs: Pairs, tried: Collection[str]) -> str:
+    """What to test next on the first run's largest loss, without what was `tried`; of the pairs, which brought most."""
+    said = next_test(lead, tried) or ""
     cells = lead.losses
     largest = max((stage for stage in cells if stage != DELIVERED), key=lambda stage: cells[stage], default="")
-    brought = [(flow(lead, variant).get((largest, DELIVERED), 0), variant.label) for variant in tried if variant.ledger]
+    brought = [
+        (flow(lead, variant).get((largest, DELIVERED), 0), variant.label)
+        for base, variant in pairs
+        if base.id == lead.id and variant.ledger
+    ]
     mass, best = max(brought, default=(0, ""))
     return f"{said}; of what was tried {best} brought most of it back ({float(mass):.1f})" if mass else said
 

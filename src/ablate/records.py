@@ -188,6 +188,15 @@ class RunRecord:
         return {query: (size.get("chunks"), size.get("documents")) for query, size in sizes.items()}
 
     @cached_property
+    def groups(self) -> Mapping[str, frozenset[str]]:
+        """Cohort or intent, as `key=value`, -> its queries."""
+        found: dict[str, set[str]] = {}
+        for query, row in self.queries.items():
+            for label in labels(row):
+                found.setdefault(label, set()).add(query)
+        return {label: frozenset(queries) for label, queries in found.items()}
+
+    @cached_property
     def clusters(self) -> Mapping[str, str]:
         """Query id -> its cluster; in a run that was recorded without, every query stands alone."""
         return {query: str(row.get("cluster") or query) for query, row in self.queries.items()}
@@ -205,14 +214,15 @@ class RunRecord:
     def values(self, measure: str) -> dict[str, float]:
         """Query id -> value, of the queries to which `measure` applies."""
         if measure not in self.kept:
-            known = self.compact.get("values", {}).get(measure)
-            found = (
-                zip(self.compact["queries"], known, strict=True)
-                if known is not None
-                else ((query, row["values"].get(measure)) for query, row in self.queries.items())
-            )
-            self.kept[measure] = {query: float(value) for query, value in found if value is not None}
+            self.kept[measure] = {query: float(value) for query, value in self._valued(measure) if value is not None}
         return self.kept[measure]
+
+    def _valued(self, measure: str) -> Iterable[tuple[str, float | None]]:
+        if measure in self.compact.get("values", ()):
+            return zip(self.compact["queries"], self.compact["values"][measure], strict=True)
+        if self.compact and measure not in self.compact["means"]:
+            return ()
+        return ((query, row["values"].get(measure)) for query, row in self.queries.items())
 
     @cached_property
     def hashes(self) -> Mapping[str, str]:
@@ -266,6 +276,13 @@ class RunRecord:
         """Every file of the directory, sorted; the note on where it was sent is not part of the run."""
         found = (path for path in self.folder.rglob("*") if path.is_file() and path.name != "tracking.json")
         return sorted(found)
+
+
+def labels(query: Mapping[str, Any]) -> set[str]:
+    """The cohorts of a line of `queries.jsonl`, as `key=value`, and its intent."""
+    intent = query.get("intent")
+    found = {f"{key}={value}" for key, value in (query.get("cohorts") or {}).items()}
+    return found if intent is None else found | {f"intent={intent}"}
 
 
 def read(folder: Path) -> RunRecord:
@@ -341,14 +358,16 @@ def find(workspace: Workspace, study: str | None = None) -> list[RunRecord]:
     return sorted(records, key=lambda record: (record.started, record.id))
 
 
-def of_study(workspace: Workspace, study: str | None = None) -> list[RunRecord]:
-    """The current runs of a study, or of the one in which something ran last.
+def of_study(
+    workspace: Workspace, study: str | None = None, known: Sequence[RunRecord] | None = None
+) -> list[RunRecord]:
+    """The current runs of a study, or of the one in which something ran last; `known` are all, where they are at hand.
 
     Raises:
         RunNotFound: there is no such study, or no run at all.
 
     """
-    records = find(workspace)
+    records = find(workspace) if known is None else list(known)
     if not records:
         raise RunNotFound(f"{workspace.runs}: found no run, expected one or more; `python -m ablate` makes the first")
     return current(within(records, study or records[-1].study))

@@ -288,7 +288,7 @@ class Rescored:
             "overrides.yaml": yaml.safe_dump(list(run.overrides), allow_unicode=True),
             "metrics.json": metrics,
             "queries.jsonl": rows,
-            COMPACT: archive.compact(metrics, rows),
+            COMPACT: archive.compact(metrics, rows, self.config),
             "ranking.jsonl": [run.ranking[query.id] for query in queries],
             "ranking.trec": "".join(line for trace in self.traces for line in archive.trec(trace)),
             **{path.name: path.read_bytes() for path in copied},

@@ -55,6 +55,9 @@ SAME = ("corpus", "ground_truth", "scoring")
 
 SHOWN = ("run", "study", "variant", "component", "status", "error", "baseline")
 
+MOST = 100
+"""Of how many runs a page tells."""
+
 DETAILED = 20
 """Of how many variants details are shown."""
 
@@ -172,9 +175,19 @@ class Comparison:
         return clean(answer(runs, self.cheap))
 
     @cached_property
+    def shown(self) -> tuple[RunRecord, ...]:
+        """The runs that have a line: all, or of very many those that differ most, and whatever has no word."""
+        if len(self.records) <= MOST:
+            return self.records
+        sizes = {run: abs(finding.verdict.difference) for run, finding in self.findings.items()}
+        chosen = set(sorted(sizes, key=lambda run: (-sizes[run], run))[:MOST])
+        return tuple(record for record in self.records if record.id in chosen or record.id not in sizes)
+
+    @cached_property
     def loud(self) -> list[tuple[RunRecord, RunRecord]]:
         """Of `pairs` those of which details are shown: something moved, and of many those that moved most."""
-        found = [(baseline, run, movement(baseline, run)) for baseline, run in self.pairs]
+        told = {record.id for record in self.shown}
+        found = [(baseline, run, movement(baseline, run)) for baseline, run in self.pairs if run.id in told]
         found.sort(key=lambda row: -row[2])
         chosen = {run.id for _, run, queries in found[:DETAILED] if queries}
         return [(baseline, run) for baseline, run in self.pairs if run.id in chosen]
@@ -234,7 +247,9 @@ class Comparison:
             "values": {measure: record.mean(measure) for measure in measures},
             "differences": {measure: summary(pair) for measure, pair in pairs.items()},
             "cohorts": {name: summary(pair) for name, pair in cohorts.items()},
-            "verdict": finding_data(baseline, record, finding) if baseline and finding else None,
+            "verdict": finding_data(baseline, record, finding, len(self.records) <= MOST)
+            if baseline and finding
+            else None,
             "moved": [
                 {"query_id": query, **{measure: list(pair) for measure, pair in values.items()}}
                 for query, values in (moved(baseline, record)[:MOVED] if baseline else ())
@@ -250,9 +265,16 @@ class Comparison:
             words = LEGEND if self.findings else ()
             yield page.items([*words, *(self._legend(column) for column in self.columns)])
         yield page.title("Runs")
-        yield page.items([self._identity(record) for record in self.records])
-        if self.lead is not None and (said := [*filter(None, (blamed(self.lead), advice(self.lead, self.pairs)))]):
+        yield page.items([self._identity(record) for record in self.shown])
+        if said := self._ends():
             yield page.items(said)
+
+    def _ends(self) -> list[str]:
+        """How sure it is where the first run lost evidence, and what to test next."""
+        if self.lead is None:
+            return []
+        tried = {variant.variant for _, variant in self.pairs}
+        return list(filter(None, (blamed(self.lead), advice(self.lead, self.loud, tried))))
 
     def _identity(self, record: RunRecord) -> str:
         made = f"{record.started:%Y-%m-%d %H:%M} UTC, {record.seconds:.0f} s"
@@ -267,19 +289,24 @@ class Comparison:
         alarm = f"; FORBIDDEN documents in {leaking}" if leaking else ""
         if self.findings and subject is None:
             yield page.title(self.answer)
-        yield page.title(f"{studies}: {first.size} queries of {first.dataset}{alarm}")
+        left = len(self.records) - len(self.shown)
+        more = (
+            f"; of {len(self.records)} runs {left} that differ less are left out here, --json has all" if left else ""
+        )
+        yield page.title(f"{studies}: {first.size} queries of {first.dataset}{alarm}{more}")
         told = self.findings.keys() | ({subject.id} if subject else set())
-        if said := [self.sentence(record) for record in self.records if record.id not in told]:
+        if said := [self.sentence(record) for record in self.shown if record.id not in told]:
             yield page.items(said)
         for baseline, variants in self.families:
-            yield from verdict_tables(page, baseline, variants, self.labels, self.findings)
+            shown = [run for run in variants if run in self.shown] if left else variants
+            yield from verdict_tables(page, baseline, shown, self.labels, self.findings)
         if self.lead is None:
             return
         headings = ["run", *(column.heading for column in self.columns)]
-        rows = [self._cells(record) for record in self.records]
-        if states := [state for record in self.records if (state := self._status(record))]:
+        rows = [self._cells(record) for record in self.shown]
+        if states := [state for record in self.shown if (state := self._status(record))]:
             headings.append("status")
-            rows = [[*cells, self._status(record)] for cells, record in zip(rows, self.records, strict=True)]
+            rows = [[*cells, self._status(record)] for cells, record in zip(rows, self.shown, strict=True)]
         yield page.table(headings, rows, words=(0, len(headings) - 1) if states else (0,))
         if notes := self._notes():
             yield page.items(notes)
@@ -291,7 +318,7 @@ class Comparison:
     def _notes(self) -> list[str]:
         """What must be known beside the numbers, each said once, of all runs that it is true of."""
         found: dict[str, list[str]] = {}
-        for record in self.records:
+        for record in self.shown:
             label = self.labels[record.id]
             for remark in remarks(label, record, self.baseline(record)):
                 said = remark.removeprefix(f"{label}: ")
@@ -310,7 +337,7 @@ class Comparison:
         if prices := self.prices:
             yield page.title("What it costs")
             yield page.items(prices)
-        yield from losses(page, self.records, self.labels)
+        yield from losses(page, self.shown, self.labels)
         yield from flows(page, self.loud, self.labels)
         if rows := [row for baseline, variant in self.loud for row in self._moved(baseline, variant)]:
             measures = [short(measure) for measure in told(self.pairs[0][0])]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ablate.comparison import RESHAPING, SUFFICIENT, at_budget, by_document, headline, labels
+from ablate.comparison import BY_DOCUMENT, RESHAPING, SUFFICIENT, at_budget, headline
 from ablate.errors import ConfigError
 from ablate.label_risk import LabelRisk, label_risk
 from ablate.measures import HIGHER, LOWER, describe
@@ -93,35 +93,34 @@ def primary(baseline: RunRecord, variant: RunRecord) -> str:
 
 
 def pair(
-    baseline: RunRecord, variant: RunRecord, measure: str, among: Callable[[str], bool] | None = None
+    baseline: RunRecord, variant: RunRecord, measure: str, among: Collection[str] | None = None
 ) -> Differences | None:
     """The paired differences of `measure` over the queries `among`; None where it applies to none of both."""
-    chosen = shared(baseline, variant, measure, among)
-    left, right = ({query: record.values(measure)[query] for query in chosen} for record in (baseline, variant))
-    return differences(left, right, baseline.clusters) if chosen else None
+    before, after = baseline.values(measure), variant.values(measure)
+    if among is not None or before.keys() != after.keys():
+        chosen = shared(baseline, variant, measure, among)
+        before, after = ({query: values[query] for query in chosen} for values in (before, after))
+    return differences(before, after, baseline.clusters) if before else None
 
 
 def exploratory(
-    baseline: RunRecord, variant: RunRecord, measure: str, among: Callable[[str], bool] | None = None
+    baseline: RunRecord, variant: RunRecord, measure: str, among: Collection[str] | None = None
 ) -> tuple[float | None, float | None]:
     """The 95 % interval of a difference that nobody asked about beforehand: no word comes of it."""
     found = pair(baseline, variant, measure, among)
     return interval(found, sign_flip(found), ALPHA) if found else (None, None)
 
 
-def shared(
-    baseline: RunRecord, variant: RunRecord, measure: str, among: Callable[[str], bool] | None = None
-) -> list[str]:
+def shared(baseline: RunRecord, variant: RunRecord, measure: str, among: Collection[str] | None = None) -> list[str]:
     """The queries `among` to which a measure applies on both sides, in the baseline's order."""
     other = variant.values(measure)
-    return [query for query in baseline.values(measure) if query in other and (among is None or among(query))]
+    return [query for query in baseline.values(measure) if query in other and (among is None or query in among)]
 
 
-def sound(baseline: RunRecord, variant: RunRecord) -> Callable[[str], bool]:
-    """Which queries may give a verdict: where any chunk of a document counts, none does on how text is cut."""
-    if variant.component not in RESHAPING:
-        return lambda query: True
-    return lambda query: not by_document(baseline.queries[query])
+def sound(baseline: RunRecord, variant: RunRecord) -> Collection[str] | None:
+    """Which queries may give a verdict, all if None: where any chunk of a document counts, none on how text is cut."""
+    whole = baseline.groups.get(BY_DOCUMENT)
+    return baseline.queries.keys() - whole if whole and variant.component in RESHAPING else None
 
 
 def judged(records: Iterable[RunRecord]) -> dict[str, Finding]:
@@ -163,8 +162,10 @@ def family(pairs: Sequence[tuple[RunRecord, RunRecord]], cohort: str | None = No
     found, beside, chosen = {}, {}, declared(pairs[0][0])
     assert chosen is not None
     for baseline, variant in pairs:
-        measure, may = primary(baseline, variant), sound(baseline, variant)
-        among = may if cohort is None else member(baseline, cohort, may)
+        measure, among = primary(baseline, variant), sound(baseline, variant)
+        if cohort is not None:
+            mine = member(baseline, cohort)
+            among = mine if among is None else mine.intersection(among)
         if (differing := pair(baseline, variant, measure, among)) is None:
             continue
         found[variant.id] = differing
@@ -174,8 +175,8 @@ def family(pairs: Sequence[tuple[RunRecord, RunRecord]], cohort: str | None = No
     return verdicts(found, chosen.margin, beside, better)
 
 
-def member(baseline: RunRecord, cohort: str, may: Callable[[str], bool]) -> Callable[[str], bool]:
-    return lambda query: may(query) and cohort in labels(baseline.queries[query])
+def member(baseline: RunRecord, cohort: str) -> frozenset[str]:
+    return baseline.groups.get(cohort, frozenset())
 
 
 def lost(baseline: RunRecord, variant: RunRecord) -> tuple[str, ...]:

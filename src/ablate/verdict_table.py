@@ -90,9 +90,9 @@ def judged(baseline: RunRecord, variant: RunRecord) -> str:
     return f"{pair.before:.0%} {pair.after:.0%}".replace("%", "") if pair else ""
 
 
-def finding_data(baseline: RunRecord, variant: RunRecord, finding: Finding) -> dict[str, Any]:
-    """All that is known of a variant, for programs."""
-    labels = risk(baseline, variant, finding)
+def finding_data(baseline: RunRecord, variant: RunRecord, finding: Finding, few: bool) -> dict[str, Any]:
+    """All that is known of a variant, for programs; of many variants not how few labels would turn the words."""
+    labels = risk(baseline, variant, finding) if few else None
     return {
         "measure": finding.measure,
         **asdict(finding.verdict),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 from typing import Any
 
@@ -31,8 +32,10 @@ def main(argv: list[str]) -> int:
     place = workspace()
     if args.uri:
         return asked(args, place)
-    records = chosen(place, args.runs) if args.runs else of_study(place, args.study)
-    comparison = compare(records, find(place, records[0].study))
+    gc.disable()  # a study of a thousand runs makes many objects, all of which stay until it is told
+    known = find(place)
+    records = chosen(known, args.runs) if args.runs else of_study(place, args.study, known)
+    comparison = compare(records, [record for record in known if record.study == records[0].study])
     two = [record for record in records if record.id in {named(records, name).id for name in args.runs}]
     data, sentence = bounded(*two) if len(two) == 2 else (None, "")
     if args.json:
@@ -82,9 +85,8 @@ def bounded(before: RunRecord, after: RunRecord) -> tuple[dict[str, Any] | None,
     )
 
 
-def chosen(place: Workspace, wanted: list[str]) -> list[RunRecord]:
+def chosen(known: list[RunRecord], wanted: list[str]) -> list[RunRecord]:
     """The runs that are meant, and the baselines of the variants among them where they are recorded."""
-    known = find(place)
     runs = {record.id: record for record in (named(known, name) for name in wanted)}
     bases = {record.baseline for record in runs.values()}
     runs |= {record.id: record for record in known if record.id in bases}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from ablate.comparison import (
@@ -122,11 +122,11 @@ def means(case: Case) -> Iterator[Outcome]:
 def cohorts(case: Case) -> Iterator[Outcome]:
     if case.policy.critical_cohorts is not None:
         for cohort in case.base.facts.get("critical_cohorts") or ():
-            among = member(case.base, cohort, lambda query: True)
+            among = member(case.base, cohort)
             yield bounded(f"{cohort} not worse", case, SUFFICIENT, case.policy.critical_cohorts, among)
 
 
-def bounded(rule: str, case: Case, measure: str, margin: float, among: Callable[[str], bool] | None = None) -> Outcome:
+def bounded(rule: str, case: Case, measure: str, margin: float, among: Collection[str] | None = None) -> Outcome:
     """Whether a measure is shown not to have fallen by more than the margin; with the queries that fell."""
     found = pair(case.base, case.run, measure, among)
     if found is None:
@@ -144,7 +144,7 @@ def bounded(rule: str, case: Case, measure: str, margin: float, among: Callable[
     return Outcome(rule, False, state, said)
 
 
-def fallen(case: Case, measure: str, among: Callable[[str], bool] | None) -> str:
+def fallen(case: Case, measure: str, among: Collection[str] | None) -> str:
     """The queries whose value is worse."""
     before, after = case.base.values(measure), case.run.values(measure)
     sign = 1 if direction(measure) == HIGHER else -1
@@ -152,7 +152,7 @@ def fallen(case: Case, measure: str, among: Callable[[str], bool] | None) -> str
     return f"; worse on {len(worse)}: {', '.join(worse[:5])}" if worse else ""
 
 
-def labels(case: Case, measure: str, margin: float, among: Callable[[str], bool] | None) -> str:
+def labels(case: Case, measure: str, margin: float, among: Collection[str] | None) -> str:
     """What to do first, if few labels of what nobody has judged could show that nothing is lost."""
     queries = shared(case.base, case.run, measure, among)
     known = all("unjudged" in record.queries[query] for record in (case.base, case.run) for query in queries)

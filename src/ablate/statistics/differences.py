@@ -130,13 +130,18 @@ def differences(baseline: Values, variant: Values, labels: Mapping[str, Hashable
 
     """
     (before, after), clusters = _paired((baseline, variant), labels)
-    values = {*before, *after}
+    values = {exact(value) for value in {*before, *after}}
     return Differences(
-        tuple(new - old for old, new in zip(before, after, strict=True)),
+        tuple(map(_difference, before, after)),
         clusters,
         reach=1 if all(0 <= value <= 1 for value in values) else None,
         binary=values <= {0, 1},
     )
+
+
+@lru_cache(maxsize=1 << 16)  # few pairs of values come up again and again, and fractions are slow
+def _difference(old: Value, new: Value) -> Fraction:
+    return exact(new) - exact(old)
 
 
 def interaction(
@@ -148,7 +153,8 @@ def interaction(
         AblateError: no query is in all four runs, or a value is no finite number.
 
     """
-    sides, clusters = _paired((base, first, second, both), labels)
+    raw, clusters = _paired((base, first, second, both), labels)
+    sides = [list(map(exact, side)) for side in raw]
     shares = all(0 <= value <= 1 for side in sides for value in side)
     each = tuple((ab - a) - (b - o) for o, a, b, ab in zip(*sides, strict=True))
     return Differences(each, clusters, reach=2 if shares else None)
@@ -156,13 +162,15 @@ def interaction(
 
 def _paired(
     sides: Sequence[Values], labels: Mapping[str, Hashable] | None
-) -> tuple[list[list[Fraction]], tuple[Hashable, ...]]:
-    queries = [query for query in sides[0] if all(query in side for side in sides[1:])]
+) -> tuple[list[list[Value]], tuple[Hashable, ...]]:
+    first, *rest = sides
+    same = all(side.keys() == first.keys() for side in rest)
+    queries = list(first) if same else [query for query in first if all(query in side for side in rest)]
     if not queries:
         raise AblateError("queries: found none that every side has, expected at least one; compare runs of one dataset")
-    own = {query: ("", query) for query in queries}  # no label that is a string equals it
-    clusters = tuple(own[query] if labels is None else labels.get(query, own[query]) for query in queries)
-    return [[exact(side[query]) for query in queries] for side in sides], clusters
+    known = labels or {}
+    clusters = tuple(known.get(query, ("", query)) for query in queries)  # which no text equals
+    return [[side[query] for query in queries] for side in sides], clusters
 
 
 @lru_cache(maxsize=1 << 16)
