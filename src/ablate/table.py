@@ -235,7 +235,8 @@ class Comparison:
 
     def _row(self, record: RunRecord) -> dict[str, Any]:
         baseline, finding = self.baseline(record) if record.finished else None, self.findings.get(record.id)
-        cohorts = by_cohort(baseline, record) if baseline else {}
+        few = len(self.records) <= MOST  # of more it would take minutes
+        cohorts = by_cohort(baseline, record) if baseline and few else {}
         measures = [measure for column in self.columns for measure in column.measures]
         measures += [measure for measure in [judged_at(record)] if measure in record.measures]
         pairs = {m: pair for m in measures if baseline and (pair := paired(baseline, record, m))}
@@ -247,12 +248,10 @@ class Comparison:
             "values": {measure: record.mean(measure) for measure in measures},
             "differences": {measure: summary(pair) for measure, pair in pairs.items()},
             "cohorts": {name: summary(pair) for name, pair in cohorts.items()},
-            "verdict": finding_data(baseline, record, finding, len(self.records) <= MOST)
-            if baseline and finding
-            else None,
+            "verdict": finding_data(baseline, record, finding, few) if baseline and finding else None,
             "moved": [
                 {"query_id": query, **{measure: list(pair) for measure, pair in values.items()}}
-                for query, values in (moved(baseline, record)[:MOVED] if baseline else ())
+                for query, values in (moved(baseline, record)[:MOVED] if baseline and few else ())
             ],
         }
 

@@ -120,19 +120,26 @@ def sign_flip(found: Differences, draws: int = DRAWS, seed: int = SEED, work: in
     mirrored = sorted((-total, size) for total, size in clusters)
     turned = mirrored > clusters
     chosen = mirrored if turned else clusters
-    counted = _counted(chosen, work)
-    atoms = _drawn(chosen, draws, seed) if counted is None else counted
-    of = 1.0 if counted else draws + 1.0
-    above, below = _tails(*atoms, unit, slack, of)
+    above, below, counted = _flipped(tuple(chosen), unit, slack, draws, seed, work)
     return SignFlip(
         estimate=float(found.mean),
         clusters=len(clusters),
         moved=sum(total != 0 for total in sums),
         above=below if turned else above,
         below=above if turned else below,
-        draws=draws if counted is None else None,
-        seed=seed if counted is None else None,
+        draws=None if counted else draws,
+        seed=None if counted else seed,
     )
+
+
+@lru_cache(maxsize=1024)  # in a small cohort many variants move as many clusters, and no more is asked
+def _flipped(
+    clusters: tuple[tuple[int, int], ...], unit: Fraction, slack: int, draws: int, seed: int, work: int
+) -> tuple[Tail, Tail, bool]:
+    """The tails of sorted clusters, and whether every set was counted."""
+    counted = _counted(list(clusters), work)
+    atoms = _drawn(list(clusters), draws, seed) if counted is None else counted
+    return *_tails(*atoms, unit, slack, 1.0 if counted else draws + 1.0), counted is not None
 
 
 def _units(found: Differences) -> tuple[list[int], Fraction, int]:
