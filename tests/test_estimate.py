@@ -21,7 +21,7 @@ from ablate import environment, store, study
 from ablate.commands import run
 from ablate.conf import options
 from ablate.errors import ModelNotFound
-from ablate.estimate import Encoding, Estimate, Judging, Task, asks, duration, estimate
+from ablate.estimate import TRIED, Encoding, Estimate, Judging, Task, asks, duration, estimate
 from ablate.reranker import Pairwise
 from ablate.shelf import Glance, Shelf
 from ablate.store import stored
@@ -331,7 +331,7 @@ def test_a_run_with_much_to_do_says_so_before_it_starts(work):
     ]
     assert lines[2].startswith("ablate: in all about 1 s")
     assert lines[3] == "ablate: baseline: running"
-    assert computed("embedder") == 261, "what a model was tried out on is not kept"
+    assert 1 <= 261 - computed("embedder") <= TRIED, "what a model was tried out on is kept"
     again = ablate(*SAMPLE, many(work / "много"), "rerun=true")
     assert again.err == "ablate: baseline: running\n"
 

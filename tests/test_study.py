@@ -410,3 +410,29 @@ def test_every_combination_of_chunker_retriever_access_and_filter_runs(work, dat
     said = quiet("-m", f"retriever={retriever}", "chunker=glob(*)", "access=glob(*)", "filter=glob(*)", data)
     assert said.code == 0, said.err
     assert len(recorded()) == math.prod(len(options()[group]) for group in ("chunker", "access", "filter"))
+
+
+def test_a_place_that_cannot_be_written_to_is_one_sentence(work, data, monkeypatch):
+    (work / "experiments").write_text("не папка")
+    said = quiet(data)
+    assert said.code == 2
+    assert "Traceback" not in said.err
+    assert "not a directory, expected a place to write to" in said.err
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_no_half_run(work, data, monkeypatch):
+    whole = Path.write_bytes
+
+    def full(path, content):
+        if path.name == "metrics.json":
+            raise OSError(28, "No space left on device", str(path))
+        return whole(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    said = quiet(data)
+    assert said.code == 2
+    assert "Traceback" not in said.err
+    assert "found no space left on device, expected a place to write to" in said.err
+    assert not [path for path in work.glob("experiments/runs/*/*") if path.is_dir()]
+    monkeypatch.setattr(Path, "write_bytes", whole)
+    assert quiet(data).code == 0

@@ -14,7 +14,7 @@ from pathlib import Path
 from ablate import __version__
 from ablate.clash import clash, warning
 from ablate.courier import early
-from ablate.errors import AblateError, ConfigError
+from ablate.errors import AblateError, ConfigError, unwritable
 
 USAGE = """\
 usage: python -m ablate [OVERRIDES]              run the baseline, or the baseline and one variant
@@ -110,6 +110,9 @@ def main(argv: list[str] | None = None) -> int:
         # The reader of a pipe (head, less) has gone: not a mistake, and there is no one left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        sys.stderr.write(f"ablate: {unwritable(error)}\n")
+        return 2
 
 
 if __name__ == "__main__":

@@ -97,6 +97,19 @@ def sentence(text: str) -> Problem:
     return problem(parts[1], *parts.groups()[1:]) if parts else Problem("", None, None, text, "", "")
 
 
+def unwritable(error: OSError) -> str:
+    """What stood in the way of reading or writing a file, as a sentence."""
+    where = error.filename or "the workspace"
+    return (
+        f"{where}: found {(error.strerror or str(error)).lower()}, expected a place to write to; make room or check "
+        "the path, then run the same command again: what had finished is kept"
+    )
+
+
+class Unwritten(OSError):
+    """A record that could not be written: the place is at fault, not the run."""
+
+
 def first_line(error: BaseException) -> str:
     """What an error says, on one line; the name of its class where it says nothing."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from ablate.errors import AblateError
+from ablate.errors import AblateError, Unwritten
 from ablate.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -331,6 +331,8 @@ def write(folder: Path, files: Mapping[str, Any]) -> RunRecord:
             path.write_bytes(_encoded(name, content))
         record = read(fresh)
         os.rename(fresh, folder)
+    except OSError as error:
+        raise Unwritten(error.errno, error.strerror, error.filename or str(folder)) from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     return RunRecord(folder, record.facts)

@@ -16,7 +16,7 @@ from filelock import FileLock
 from ablate import archive, lineage, records, table
 from ablate.config import Node, settings
 from ablate.dataset.once import read_once
-from ablate.errors import AblateError, NotInstalled
+from ablate.errors import AblateError, NotInstalled, Unwritten, unwritable
 from ablate.evaluate import Evaluation, audited, evaluate
 from ablate.identity import Side, digest, sides
 from ablate.latency import Timing
@@ -105,6 +105,10 @@ def run(plan: Plan, place: Workspace) -> Outcome:
             return Outcome(made, skipped=f"{plan.variant}: skipped: {error}")
         log.error("%s: %s", plan.variant or "baseline", error)
         return Outcome(made, str(error), error.code)
+    except OSError as error:  # a component's own is recorded where it is raised; here it is the place itself
+        said_so = unwritable(error)
+        log.error("%s", said_so)
+        return Outcome(made, said_so, 2)
     except Exception as error:
         said = told(error, read_once(settings(plan.baseline).dataset))
         log.error("%s", said.trace)
@@ -164,7 +168,7 @@ class Session:
             content = archive.finished(side, facts, evaluation, timings, self.place.root)
             content = lineage.added(content, side, self.dataset, self.place)
             record = records.write(folder, content)
-        except AblateError:
+        except (AblateError, Unwritten):
             raise
         except (Exception, SystemExit) as error:  # a component that exits must not end the other jobs
             said = told(error, self.dataset)
