@@ -23,7 +23,7 @@ from ablate.archive import compact
 
 sys.path.insert(0, str(Path(__file__).parent))
 MEASURES = ("context/sufficient", "context/coverage", "retrieval/coverage_at_640_tokens")
-CONFIG = {"k": 5, "budget": 640}
+CONFIG = {"k": 5, "depth": 50, "budget": 640}
 VARIANT = ("retriever=bm25", "+variant=metadata_filters", "latency=off", "tracking=off")
 
 
@@ -84,7 +84,7 @@ def from_server(place: Path, study: str, runs: int) -> None:
             real = place / "real"
             (real / "experiments").mkdir(parents=True)
             ablate(real, *VARIANT[:-1])
-            fill(server.database, runs)
+            fill(server.database, study, runs)
             seconds, said = ablate(real, "compare", "--uri", server.uri, "--json")
             assert len(json.loads(said)["runs"]) == runs
             print(f"from an MLflow server on PostgreSQL: {runs} runs in {seconds:.2f} s")
@@ -92,18 +92,29 @@ def from_server(place: Path, study: str, runs: int) -> None:
         print(f"from an MLflow server: left out ({missing})")
 
 
-def fill(address: str, runs: int) -> None:
-    """Copies of the variant's run, straight in the database."""
+KNOWN = """
+    SELECT run_uuid FROM tags JOIN runs USING (run_uuid) JOIN experiments USING (experiment_id)
+    WHERE key = 'ablate.component' AND experiments.name = :study
+"""
+
+
+def fill(address: str, study: str, runs: int) -> None:
+    """Copies of the one variant's run, straight in the database, until the study has so many runs."""
     from sqlalchemy import create_engine, text
 
     engine = create_engine(address)
     with engine.begin() as database:
-        known = database.execute(text("SELECT run_uuid FROM tags WHERE key = 'ablate.component'")).scalar_one()
+        known = database.execute(text(KNOWN), {"study": study}).scalar_one()
+        own = {
+            ("runs", "run_uuid"): "lpad(n::text, 32, '0')",
+            ("tags", "value"): "CASE key WHEN 'ablate.run' THEN value || '-' || n ELSE value END",
+        }
         for table in ("runs", "tags", "latest_metrics", "params"):
             columns = [row[0] for row in database.execute(
                 text("SELECT column_name FROM information_schema.columns WHERE table_name = :t"), {"t": table}
             )]  # fmt: skip
-            chosen = ", ".join("lpad(n::text, 32, '0')" if name == "run_uuid" else f'"{name}"' for name in columns)
+            own |= {(table, "run_uuid"): own["runs", "run_uuid"]}
+            chosen = ", ".join(own.get((table, name), f'"{name}"') for name in columns)
             names = ", ".join(f'"{name}"' for name in columns)
             database.execute(
                 text(
@@ -112,6 +123,8 @@ def fill(address: str, runs: int) -> None:
                 ),
                 {"many": runs - 2, "known": known},
             )
+        database.execute(text("ANALYZE"))  # as the database does by itself within a minute
+    engine.dispose()
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ import contextlib
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -100,8 +101,11 @@ class Server:
                 "-E",
                 "UTF8",
             ]
-            subprocess.run([*words, "--no-sync"], check=True, stdout=subprocess.DEVNULL, cwd="/", **who)  # type: ignore[call-overload]
+            made = subprocess.run([*words, "--no-sync"], capture_output=True, text=True, cwd="/", **who)  # type: ignore[call-overload]
             secret.unlink()
+            if made.returncode:
+                shutil.rmtree(data, ignore_errors=True)
+                raise RuntimeError(f"{data}: found that initdb cannot make it, expected it to; {made.stderr.strip()}")
         words = [program("postgres"), "-D", str(data), "-p", str(self.database_port), "-h", "127.0.0.1", "-k", ""]
         self.run("database", [*words, "-c", "fsync=off", "-c", "max_connections=200"], **who)
         self.wait(self.create_database, "database")
@@ -134,6 +138,7 @@ class Server:
 
     def run(self, name: str, words: list[str], **who: object) -> None:
         environment = {**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
+        environment["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"  # four more processes, of which nothing is asked
         with (self.folder / f"{name}.log").open("ab") as log:
             options = {"stdout": log, "stderr": log, "env": environment, "start_new_session": True, "cwd": "/", **who}
             self.processes[name] = subprocess.Popen(words, **options)  # type: ignore[call-overload]
@@ -148,8 +153,6 @@ class Server:
 
     def stop(self, name: str, hard: bool = False) -> None:
         """End a part with all that it started; `hard` is what a power failure does."""
-        import signal
-
         process = self.processes.pop(name, None)
         if process is None:
             return
@@ -183,13 +186,16 @@ def running(folder: Path | None = None) -> Iterator[Server]:
 
 
 def main() -> None:
+    for ending in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: what was started is stopped
+        signal.signal(ending, signal.default_int_handler)
     try:
         with running(Path(sys.argv[1]) if len(sys.argv) > 1 else None) as server:
             print(f"MLFLOW_TRACKING_URI={server.uri}  (Ctrl-C stops it)", flush=True)
-            with contextlib.suppress(KeyboardInterrupt):
-                server.processes["mlflow"].wait()
-    except Missing as missing:
-        sys.exit(f"scripts/server.py: {missing}")
+            server.processes["mlflow"].wait()
+    except KeyboardInterrupt:
+        pass
+    except (Missing, RuntimeError) as error:
+        sys.exit(f"scripts/server.py: {error}")
 
 
 if __name__ == "__main__":

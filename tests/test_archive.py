@@ -185,3 +185,17 @@ def test_a_query_without_hits_leaves_empty_places_and_no_line(tmp_path):
     files = finished(SIDE, facts(), evaluation(trace()), [], tmp_path)
     assert files["ranking.jsonl"] == [{"query_id": "вопрос 1", "hits": [], "context": []}]
     assert files["ranking.trec"] == ""
+
+
+def test_comparisons_of_many_runs_find_every_column_in_the_compact_file():
+    config = {"k": 5, "depth": 50, "budget": 640, "verdict": {"primary": "doc/mrr", "margin": 0.1}}
+    single = ["context/sufficient", "retrieval/coverage_at_50", "retrieval/coverage_at_5", "doc/mrr", "doc/map"]
+    measures = {name: {"mean": 0.5, "n": 1, "cohorts": {"a=b": {}}} for name in [*single, "latency/total_p50"]}
+    rows = [
+        {"query_id": query, "pool": {"chunks": 3, "documents": 2}, "values": dict.fromkeys(single, value)}
+        for query, value in (("ж", 1.0), ("a", None))
+    ]
+    found = archive.compact({"measures": measures, "counts": {"queries": 2}}, rows, config)
+    assert found["values"] == {name: [1.0, None] for name in single if name != "doc/map"}
+    assert found["overall"] == ["latency/total_p50"]
+    assert found["means"]["doc/map"] == {"mean": 0.5, "n": 1}

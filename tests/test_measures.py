@@ -31,8 +31,9 @@ def emitted():
     trace = Trace(query, Candidates({}, []), [], [], Context([chunk], 1), 1, 1, {})
     values = of_trace(truth, trace, documents, Exposure(True, frozenset()), scoring, {}, reader())
     queries = [query, Query("u", "?", answerable=False, why="absent")]
+    standard = standards(Dataset("", "", (), (), {}, {}, "nobody", {}, {}, {}, ()))
     return {
-        *standards(Dataset("", "", (), (), {}, {}, "nobody", {}, {}, {}, ()))(query, [], Context([], 0), None, 10, len),
+        *standard(query, truth, [], None, Context([], 0), 10, len),
         *top_score([1.0], True),
         *abstention(queries, {"q": {}, "u": {}}, {}, 1.0, True),
         *summarise([query], {"q": values}),

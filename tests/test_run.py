@@ -299,9 +299,7 @@ def test_the_workspace_may_have_any_name(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_the_tables_of_a_sweep_stand_in_the_order_of_its_jobs(work, data):
     said = quiet("-m", "k=range(1,13)", data)
-    assert re.findall(r"found in (\d+): retrieval", said.out) == [
-        str(k) for each in range(1, 13) for k in (50, each)
-    ]
+    assert re.findall(r"found in (\d+): retrieval", said.out) == [str(k) for each in range(1, 13) for k in (50, each)]
 
 
 def test_a_relative_data_set_is_found_from_where_the_command_was_typed(work, monkeypatch):

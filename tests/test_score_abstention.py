@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ablate.score.abstention import Table, abstention, fold, threshold, top_score
+from ablate.statistics.proportions import newcombe, wilson
 from ablate.types import Query
 
 SCORES = st.lists(st.tuples(st.integers(-3, 3), st.booleans(), st.booleans()), min_size=2, max_size=30)
@@ -68,7 +69,8 @@ def test_by_hand():
         ([1, 2, 3, 4], [False, False, True, True], 1.0, 3),
         ([1, 2, 3, 4], [False, True, False, True], 1.0, 2),  # answering 3 costs as much as not answering 2
         ([1, 2, 3, 4], [False, True, False, True], 5.0, 4),
-        ([1, 2], [True, True], 9.0, 1),  # nothing to be wrong about: abstain least
+        ([1, 2], [True, True], 9.0, -math.inf),  # nothing to be wrong about: abstain never
+        ([1, 2, 3], [True, False, True], 0.1, -math.inf),  # a lower score than any seen is answered too
         ([1, 2], [False, False], 1.0, math.inf),
         ([-math.inf], [True], 1.0, math.inf),
     ],
@@ -106,6 +108,17 @@ def test_two_with_an_answer_and_two_without_one_abstention_each():
     assert found["abstention/false_abstention"]["n"] == 2
 
 
+def test_one_abstention_of_two_on_either_side_is_half_of_each():
+    """The same many times over, so that other folds can tell that answering pays."""
+    one = {"да": None, "Да": 9.0, "нет": None, "Нет": 9.0}
+    scores = {f"{name}{n}": score for n in range(20) for name, score in one.items()}
+    queries, values = asked(lambda name: name.lower().startswith("да"), why="absent", **scores)
+    found = abstention(queries, values, {}, 0.5, True)
+    shares = {name: (row["mean"], row["n"], row["not_applicable"]) for name, row in found.items()}
+    assert shares["abstention/false_answer"] == shares["abstention/false_answer_absent"] == (0.5, 40, 40)
+    assert shares["abstention/false_abstention"] == (0.5, 40, 40)
+
+
 def test_a_score_that_tells_them_apart_makes_no_mistake():
     scores = {f"да{n}": 5.0 + n % 3 for n in range(20)} | {f"нет{n}": 1.0 + n % 3 for n in range(20)}
     queries, values = asked(lambda name: name.startswith("да"), why="access", **scores)
@@ -113,7 +126,8 @@ def test_a_score_that_tells_them_apart_makes_no_mistake():
     for name in ("false_answer", "false_answer_access", "false_abstention"):
         assert found[f"abstention/{name}"]["mean"] == 0
     assert found["abstention/auroc"]["mean"] == 1
-    assert found["abstention/auroc"]["interval"] == [1, 1]
+    low, high = found["abstention/auroc"]["interval"]
+    assert (low, high) == (pytest.approx(0.8987, abs=1e-4), 1), "40 queries do not make it certain"
 
 
 def test_a_query_has_no_say_in_its_own_threshold():
@@ -146,6 +160,72 @@ def test_the_order_of_the_queries_decides_nothing(rows):
         assert row["mean"] is None or 0 <= row["mean"] <= 1
         low, high = row["interval"]
         assert low is None or 0 <= low <= high <= 1
+
+
+def test_queries_of_one_fold_have_no_threshold_but_areas():
+    queries, values = asked(lambda name: name == "да", why="absent", да=2.0, нет=1.0)
+    found = abstention(queries, values, {"да": "вместе", "нет": "вместе"}, 1.0, True)
+    names = ("false_answer", "false_answer_absent", "false_abstention")
+    assert {found[f"abstention/{name}"]["mean"] for name in names} == {None}
+    assert found["abstention/auroc"] == {"mean": 1.0, "n": 2, "not_applicable": 0, "interval": [None, None]}
+
+
+def test_five_of_five_are_not_all():
+    scores = {f"да{n}": n % 7 for n in range(200)} | {f"нет{n}": 9.0 for n in range(5)}
+    queries, values = asked(lambda name: name.startswith("да"), why="conflict", **scores)
+    found = abstention(queries, values, {}, 0.001, True)["abstention/false_answer_conflict"]
+    assert (found["mean"], found["n"]) == (1, 5)
+    # Wilson by hand: 1 / (1 + 1.96^2 / 5)
+    assert found["interval"] == [pytest.approx(1 / (1 + 1.959964**2 / 5)), 1]
+
+
+def test_queries_of_a_cluster_count_as_one():
+    rows = [(3, True, True), (2, False, False)] * 6
+    alone = table(rows).share(np.ones(12, np.bool_), table(rows).answerable)["interval"]
+    pairs = table(rows, [f"{n // 4}" for n in range(12)])  # each cluster has two of either kind
+    assert pairs.weight(pairs.answerable) == 2
+    assert pairs.share(np.ones(12, np.bool_), pairs.answerable)["interval"][0] < alone[0]
+
+
+@given(st.integers(1, 60), st.integers(1, 60))
+def test_the_interval_of_a_share_is_that_of_scipy(good, more):
+    from scipy.stats import binomtest
+
+    n = good + more - 1
+    expected = binomtest(good, n).proportion_ci(method="wilson")
+    assert wilson(good / n, n) == (pytest.approx(expected.low), pytest.approx(expected.high))
+    assert wilson(0.0, n)[0] == 0 < wilson(0.0, n)[1]
+
+
+@given(st.integers(0, 100), st.integers(1, 50), st.integers(1, 50))
+def test_the_interval_of_an_area_ends_where_areas_no_longer_fit(percent, m, n):
+    """By the variance of Hanley and McNeil (1982), the mean of both numbers in place of either less one."""
+    area = percent / 100
+    low, high = newcombe(area, m, n)
+    assert 0 <= low <= area <= high <= 1
+    assert low < high
+    assert newcombe(1 - area, n, m) == (pytest.approx(1 - high, abs=1e-9), pytest.approx(1 - low, abs=1e-9))
+    for end in {low, high} - {0.0, 1.0}:
+        first, second, more = end / (2 - end), 2 * end**2 / (1 + end), (m + n) / 2 - 1
+        variance = (end * (1 - end) + more * (first - end**2) + more * (second - end**2)) / (m * n)
+        assert abs(area - end) == pytest.approx(1.959964 * math.sqrt(variance), rel=1e-3)
+
+
+def test_batches_change_nothing(monkeypatch):
+    rows = [(n % 5, n % 3 > 0, n % 2 > 0) for n in range(30)]
+    whole = table(rows).areas()
+    monkeypatch.setattr("ablate.score.abstention.BATCH", 100)
+    assert table(rows).areas() == whole
+
+
+@given(SCORES)
+def test_drawing_each_query_as_often_as_it_says_is_repeating_it(rows):
+    counts = [n % 3 for n in range(len(rows))]
+    repeated = [row for row, count in zip(rows, counts, strict=True) for _ in range(count)]
+    for area in (Table.auroc, Table.risk_coverage):
+        if {row[1] for row in repeated} == {True, False}:
+            expected = area(table(repeated), ones(repeated))[0]
+            assert area(table(rows), np.array([counts], float))[0] == pytest.approx(expected)
 
 
 def test_scores_that_only_order_one_ranking_are_no_score():

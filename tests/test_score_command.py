@@ -143,6 +143,32 @@ def test_a_forbidden_hit_keeps_its_rank_gives_nothing_and_is_counted(capsys, dat
     assert found["counts"]["access_checked"] is True
 
 
+def test_what_is_out_of_date_or_of_little_authority_is_told_where_dates_and_an_order_are(capsys, data):
+    old = {"valid_to": "2024-01-01", "kind": "памятка"}
+    new = {"valid_from": "2024-01-01", "kind": "правило"}
+    jsonl(data / "corpus.jsonl", [{**row, "metadata": kind} for row, kind in zip(CORPUS, (new, old, {}), strict=True)])
+    jsonl(data / "queries.jsonl", [{**QUERIES[0], "as_of": "2025-06-01"}, QUERIES[1]])
+    contract = "authority: {field: kind, order: [правило, памятка], floor: правило}"
+    (data / "contract.yaml").write_text(contract, encoding="utf-8")
+    rows = {"q1": [hit("d2"), hit("q1"), hit("д1", 17, 24)], "q2": [hit("d2")]}
+    found = result(capsys, data, rows, "--k", "1,2")
+    first = {"stale_at_1": 1, "stale_at_2": 1 / 2, "unknown_at_1": 0, "unknown_at_2": 1 / 2, "stale_first": 1}
+    told = found["per_query"]
+    for name, value in first.items():
+        assert told["q1"][f"freshness/{name}"] == value
+        assert told["q1"][f"authority/{name.replace('stale', 'below')}"] == value
+        assert told["q2"][f"freshness/{name}"] is None
+    assert (told["q2"]["authority/below_at_1"], told["q2"]["authority/below_first"]) == (1, 0)
+    assert found["counts"]["applicable"]["freshness/stale_at_1"] == 1
+
+
+def test_an_order_by_a_field_that_no_document_carries_is_warned_of(data):
+    (data / "contract.yaml").write_text("authority: {field: вид, order: [правило]}", encoding="utf-8")
+    assert any(
+        '"вид"' in warning for warning in Folder(str(data), "test", "none", 1, "nobody", True, None).read().warnings
+    )
+
+
 def test_without_any_acl_access_is_said_to_be_unchecked(capsys, data):
     assert result(capsys, data, {})["metrics"]["acl/candidate_violations"] is None
     assert run(data, {}) == 0

@@ -9,7 +9,7 @@ import pytest
 from ablate.dataset.contract import contract
 from ablate.errors import DatasetError
 from ablate.score.standards import standards
-from ablate.types import Chunk, Context, Dataset, Document, Query
+from ablate.types import Chunk, Context, Dataset, Document, Query, Truth, Unit
 
 OLD = Document(
     "старый", "Срок 14 дней.", metadata={"valid_from": "2020-01-01", "valid_to": "2024-01-01", "kind": "policy"}
@@ -23,10 +23,11 @@ def standard(*documents, contract=None):
     return standards(Dataset("", "", documents, (), {}, {}, "nobody", contract or {}, {}, {}, ()))
 
 
-def found(standard, *documents, as_of="2024-06-01", completion=None, k=2):
+def found(standard, *documents, as_of="2024-06-01", completion=None, k=2, compares=(), evidence=()):
     chunks = [Chunk(document, 0, len(document.text)) for document in documents]
-    query = Query("q", "Какой срок?", as_of=as_of)
-    return standard(query, chunks, Context(chunks, 0), completion, k, lambda chunk: len(chunk.text.split()))
+    query = Query("q", "Какой срок?", as_of=as_of, compares=compares)
+    truth = Truth("q", (tuple((Unit(document.id),) for document in evidence),) if evidence else ())
+    return standard(query, truth, chunks, completion, Context(chunks, 0), k, lambda chunk: len(chunk.text.split()))
 
 
 def test_shares_of_the_first_chunks_and_of_the_tokens():
@@ -68,6 +69,30 @@ def test_the_question_the_corpus_and_the_contract_decide_whether_it_applies():
     assert applies["freshness/stale_at_2"] == applies["authority/below_tokens"] == 0, "nothing found is nothing stale"
 
 
+def test_a_ranking_of_nothing_but_evidence_has_nothing_before_it():
+    """Two facts, each in a source below the floor: the first does not stand before the evidence, it is some of it."""
+    more = Document("ещё", "И ещё.", metadata={"kind": "faq"})
+    best = found(standard(contract=CONTRACT), NEW, more, completion=2.0, evidence=(NEW, more))
+    assert (best["authority/below_first"], best["authority/below_at_2"]) == (0, 1)
+    late = found(standard(contract=CONTRACT), more, NEW, completion=2.0, evidence=(NEW,))
+    assert late["authority/below_first"] == 1
+
+
+def test_a_question_that_compares_asks_for_what_else_falls_short():
+    line = standard(OLD, contract=CONTRACT)
+    by_date = found(line, OLD, compares=("valid_from",))
+    assert {value for name, value in by_date.items() if name.startswith("freshness/")} == {None}
+    assert by_date["authority/below_at_2"] == 0
+    by_kind = found(line, OLD, compares=("kind",))
+    assert {value for name, value in by_kind.items() if name.startswith("authority/")} == {None}
+    assert by_kind["freshness/stale_at_2"] == 1
+
+
+def test_a_missing_kind_is_unknown_whatever_the_order_is_called():
+    odd = {"authority": {"field": "kind", "order": ["policy", "None"], "floor": "policy"}}
+    assert found(standard(contract=odd), Document("d", "Текст"))["authority/unknown_at_2"] == 1
+
+
 def test_without_a_floor_the_whole_order_may_stand_before_evidence():
     contract = {"authority": {**CONTRACT["authority"]}}
     del contract["authority"]["floor"]
@@ -80,6 +105,10 @@ def test_without_a_floor_the_whole_order_may_stand_before_evidence():
         ("authority: policy", "authority"),
         ("authority: {order: [a, b], flor: a}", "flor"),
         ("authority: {field: kind, order: [a, a]}", "order"),
+        ("authority: {field: kind}", "order"),
+        ("authority: {field: kind, order: [], floor: a}", "order"),
+        ("authority: {field: '', order: [a]}", "field"),
+        ("authority: {order: [a]}", "field"),
         ("authority: {field: kind, order: a}", "order"),
         ("authority: {field: kind, order: [a, b], floor: c}", "floor"),
     ],

@@ -20,9 +20,9 @@ NAMES = {"baseline", "words", "pairs"}
 pytestmark = [pytest.mark.slow, pytest.mark.server]
 
 
-def module():
-    spec = importlib.util.spec_from_file_location("server", ROOT / "scripts/server.py")
-    found = sys.modules["server"] = importlib.util.module_from_spec(spec)  # where its dataclasses look for it
+def module(name="server"):
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"scripts/{name}.py")
+    found = sys.modules[name] = importlib.util.module_from_spec(spec)  # where its dataclasses look for it
     spec.loader.exec_module(found)
     return found
 
@@ -80,13 +80,47 @@ def test_eight_sweeps_at_once_leave_one_whole_run_each(server, place):
     assert {row["word"] for row in rows[8:]} <= {"identical", "cannot tell"}
 
 
+def told(folder, words):
+    """The corpus with `words` at the end of its first document: a study of its own."""
+    corpus = folder / "данные/corpus.jsonl"
+    lines = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()]
+    lines[0]["text"] += f" {words}"
+    corpus.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+
+
+def test_a_study_of_many_pages_is_told_whole(server, place):
+    folder = place("много")
+    told(folder, "Страниц здесь много")
+    variables = {"MLFLOW_TRACKING_URI": server.uri}
+    ended(start(folder, *OWN, "+variant=words", **variables))
+    module("bench_compare").fill(server.database, study(folder), 230)
+    for address in (server.uri, server.database):
+        process = start(folder, "compare", "--uri", address, "--json")
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+        rows = json.loads(out)["runs"]
+        assert len({row["run"] for row in rows}) == len(rows) == 230
+        assert rows[0]["variant"] == "baseline"
+        assert {row["variant"] for row in rows[1:]} == {"words"}
+
+
+def test_a_database_that_holds_something_else_is_left_alone(server, place):
+    import psycopg
+
+    folder = place("чужая")
+    address = server.database.replace("/mlflow", "/postgres")
+    process = start(folder, "compare", "--uri", address)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "found a database without MLflow's tables" in err
+    with psycopg.connect(address) as connection:
+        assert connection.execute("SELECT 1 FROM pg_tables WHERE schemaname = 'public'").fetchone() is None
+
+
 def test_a_server_gets_ids_and_offsets_and_no_text(server, place):
     folder = place("тайна")
     secret = "Никому не говори, что отпуск длится сорок дней"
-    corpus = folder / "данные/corpus.jsonl"
-    lines = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()]
-    lines[0]["text"] += f" {secret}"
-    corpus.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+    told(folder, secret)
     address = server.uri.replace("http://", "http://anna:parol@")
     ended(start(folder, *OWN, "+variant=words", f"tracking.uri={address}"))
     sent = [path for path in (server.folder / "artifacts").rglob("*") if path.is_file()]
@@ -96,9 +130,9 @@ def test_a_server_gets_ids_and_offsets_and_no_text(server, place):
         assert secret.encode() not in path.read_bytes(), path
         assert b"parol" not in path.read_bytes(), path
     for run in runs(server, study(folder)):
-        told = json.dumps([run.data.tags, run.data.params], ensure_ascii=False)
-        assert secret not in told
-        assert "parol" not in told
+        shown = json.dumps([run.data.tags, run.data.params], ensure_ascii=False)
+        assert secret not in shown
+        assert "parol" not in shown
 
 
 def test_what_a_server_could_not_take_is_kept_and_sent_once(server, place):

@@ -317,6 +317,16 @@ def test_every_name_is_legal(name):
 def test_a_password_in_an_address_is_not_shown():
     assert tracking.public("x http://anna:s@127.0.0.1:9/a@b y") == "x http://127.0.0.1:9/a@b y"
     assert tracking.public("anna@example.org") == "anna@example.org"
+    assert (
+        tracking.public("postgresql://u:p@ss@host/db and http://u:p/w@host:1/x")
+        == "postgresql://host/db and http://host:1/x"
+    )
+    assert tracking.public("postgresql://host:5/db?user=u&password=geheim&x=1") == (
+        "postgresql://host:5/db?user=u&password=...&x=1"
+    )
+    assert (
+        tracking.public("http://host:5000/a@b ['http://host', 'a@b']") == "http://host:5000/a@b ['http://host', 'a@b']"
+    )
     assert tracking.parameters({"tracking": {"uri": "https://a:b@host"}}) == {"tracking.uri": "https://host"}
 
 
@@ -488,3 +498,38 @@ def test_eight_processes_on_an_empty_folder_all_succeed(tmp_path):
     assert [process.returncode for process in processes] == [0] * 8, said
     assert "".join(said) == "creating experiments/mlflow.db (takes a few seconds, once)\n"
     assert [run.info.status for run in sent(Workspace(tmp_path))] == ["FINISHED"] * 8
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (
+            "API request to http://u:p@h:9/api failed with exception HTTPConnectionPool(host='h', port=9): Max retries "
+            "exceeded with url: /api (Caused by NewConnectionError(\"HTTPConnection(host='h', port=9): Failed to "
+            'establish a new connection: [Errno 111] Connection refused"))',
+            "Failed to establish a new connection: [Errno 111] Connection refused",
+        ),
+        ("no store at http://u:geheim@h:9/x.\nmore", "no store at http://h:9/x"),
+        (
+            "out-of-date (found 1). Run 'mlflow db upgrade'. NOTE: it takes long",
+            "out-of-date (found 1). Run 'mlflow db upgrade'",
+        ),
+        ("", "Exception()"),
+    ],
+    ids=["why a connection failed", "password", "advice", "nothing"],
+)
+def test_the_reason_of_an_error_is_short_and_says_why(said, expected):
+    assert tracking.reason(Exception(said) if said else Exception()) == expected
+
+
+def test_the_measure_that_a_study_declared_is_sent_with_its_difference(place):
+    for primary, sent in (("retrieval/ndcg_at_50", True), (None, False)):
+        config = {"verdict": {"primary": primary, "margin": 0.05}}
+        values = [{"q": runs.evidence(1, 1) | {"retrieval/ndcg_at_50": x}} for x in (0.25, 1.0)]
+        baseline = runs.build(place, values=values[0], config=config, study=f"{primary}")
+        variant = runs.build(place, "reranker", values[1], baseline=baseline, config=config, study=f"{primary}")
+        found = tracking.figures(variant, baseline)
+        assert (found.get("retrieval/ndcg_at_50"), found.get("delta/retrieval/ndcg_at_50")) == (
+            (1.0, 0.75) if sent else (None, None)
+        )
+        assert ("retrieval/ndcg_at_50" in tracking.figures(baseline, None)) is sent

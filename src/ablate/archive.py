@@ -58,28 +58,33 @@ def compact(metrics: Node, rows: Sequence[Node], config: Mapping[str, Any]) -> N
     """What comparisons read of a run, so that a study of a thousand is compared in a moment.
 
     Everything in it stands in `metrics.json` and `queries.jsonl` too: means, counts, losses, and by query what it was
-    chosen from and the values of the measures that words and remarks are about.
+    chosen from and the values of the measures that words, columns and remarks are about; `overall` are the measures
+    that no single query has.
     """
+    wanted, single = compared(metrics["measures"], config), set().union(*(row["values"] for row in rows))
     return {
         "means": {name: {key: found[key] for key in ("mean", "n")} for name, found in metrics["measures"].items()},
         "counts": metrics["counts"],
         "ledger": metrics.get("ledger", {}),
         "queries": [row["query_id"] for row in rows],
         "pools": [[row["pool"]["chunks"], row["pool"]["documents"]] for row in rows],
-        "values": {name: [row["values"].get(name) for row in rows] for name in compared(metrics["measures"], config)},
+        "values": {name: [row["values"].get(name) for row in rows] for name in wanted if name in single},
+        "overall": [name for name in metrics["measures"] if name not in single],
     }
 
 
 def compared(measures: Mapping[str, Any], config: Mapping[str, Any]) -> list[str]:
     """The measures whose values of every query are read where many runs are compared."""
     evidence = measures.get("context/sufficient", {}).get("mean") is not None
-    leading = ("context/sufficient", "context/coverage", "retrieval/completion_rr")
+    depths = [f"retrieval/coverage_at_{config.get(name)}" for name in ("depth", "k")]
+    leading = ("context/sufficient", "context/coverage", "retrieval/completion_rr", *depths)
+    documents = ("doc/ndcg_at_10", "doc/recall_at_10", f"doc/recall_at_{config.get('depth')}", "doc/mrr")
     wanted = [
-        *(leading if evidence else ("doc/ndcg_at_10", "doc/recall_at_10")),
+        *(leading if evidence else documents),
         *("context/tokens", "acl/violations", "acl/exposure", "acl/candidate_violations", "retrieval/ann_recall"),
         f"retrieval/coverage_at_{config.get('budget')}_tokens",
         f"retrieval/judged_at_{config.get('k')}",
-        (config.get("verdict") or {}).get("primary"),
+        str((config.get("verdict") or {}).get("primary")),
     ]
     return [name for name in dict.fromkeys(wanted) if name in measures]
 

@@ -3,20 +3,46 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ablate.comparison import DOCUMENT_NDCG, P50, SUFFICIENT, TOKENS, VIOLATIONS, short, some
+from ablate.comparison import DOCUMENT_NDCG, P50, RESHAPING, SUFFICIENT, TOKENS, VIOLATIONS, short, some
 from ablate.errors import ConfigError
 from ablate.page import Page, milliseconds, signed
 from ablate.records import RunNotFound
 from ablate.statistics.words import Word
-from ablate.tracking import Store, patient, reason
+from ablate.tracking import Store, legal, patient, reason
 
-AT_ONCE = 1000
-"""Runs that are asked for at a time."""
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Experiment
+
+AT_ONCE = 200
+"""Runs that are asked for at a time: a server has to answer in time, however many metrics they have."""
+
+HTTP = ("http:", "https:")
+DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
+
+OURS = "tags.`ablate.variant` LIKE '%'"
+"""Which runs of a store were made by this program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A run as a store tells of it."""
+
+    id: str
+    name: str
+    status: str
+    metrics: Mapping[str, float]
+    params: Mapping[str, str]
+    tags: Mapping[str, str]
+
+
+Ask: TypeAlias = Callable[[str | None], tuple[list[Held], str | None]]
+"""Asks for the runs that follow a token, None for the first; with the token of those that follow them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,48 +86,129 @@ def rows(store: Store, study: str | None) -> tuple[str, list[Row]]:
 def _rows(store: Store, study: str | None) -> tuple[str, list[Row]]:
     if store.file is not None and not store.file.exists():
         raise RunNotFound(f"{store.shown}: found no database, expected one with runs")
+    store.reached()
+    if store.uri.startswith(DATABASES) and empty(store.uri):  # MLflow would make its tables there
+        raise RunNotFound(f"{store.shown}: found a database without MLflow's tables, expected one with runs")
     client = store.client()
-    known = patient(partial(client.search_experiments, order_by=["last_update_time DESC"]))
-    named = [each for each in known if (each.name == study if study else each.name != "Default")]
-    if not named:
-        raise RunNotFound(f"study {study!r}: found none in {store.shown}, expected one of: {names(known)}")
-    found: list[Any] = []
+    experiment = named(client, study) if study else latest(client)
+    if experiment is None and study is None:
+        raise RunNotFound(f"{store.shown}: found no run that ablate has sent, expected some")
+    if experiment is None:
+        there = some([each.name for each in patient(client.search_experiments) if each.name != "Default"])
+        raise RunNotFound(f"study {study!r}: found none in {store.shown}, expected one of: {there or 'there is none'}")
+    made = [row(run) for run in held(store, client, experiment.experiment_id) if "ablate.variant" in run.tags]
+    if not made:
+        raise RunNotFound(f"study {experiment.name!r}: found no run in {store.shown}, expected some")
+    made.sort(key=lambda row: (not row.baseline, row.difference is None, -(row.difference or 0.0), row.name, row.run))
+    return str(experiment.name), made
+
+
+def empty(address: str) -> bool:
+    """Whether a database has no table of MLflow's."""
+    from sqlalchemy import create_engine, inspect
+
+    engine = create_engine(address)
+    try:
+        return not inspect(engine).has_table("experiments")
+    finally:
+        engine.dispose()
+
+
+def named(client: MlflowClient, study: str) -> Experiment | None:
+    """The experiment of a study, unless it was deleted."""
+    found = patient(partial(client.get_experiment_by_name, study))
+    return found if found and found.lifecycle_stage == "active" else None
+
+
+def latest(client: MlflowClient) -> Experiment | None:
+    """The experiment of the run that began last: an experiment itself does not know when it was written to."""
+    known = [each.experiment_id for each in patient(client.search_experiments)]
+    (*runs,) = patient(partial(client.search_runs, known, OURS, max_results=1)) if known else ()
+    return patient(partial(client.get_experiment, runs[0].info.experiment_id)) if runs else None
+
+
+def held(store: Store, client: MlflowClient, experiment: str) -> Iterator[Held]:
+    """All runs of an experiment, page by page."""
+    ask = over_http(store.uri, experiment) if store.uri.startswith(HTTP) else in_database(client, experiment)
     token = None
-    while token is not None or not found:
-        page = patient(partial(client.search_runs, [named[0].experiment_id], max_results=AT_ONCE, page_token=token))
-        found += page
-        token = page.token
-        if not page:
-            break
-    if not found:
-        raise RunNotFound(f"study {named[0].name!r}: found no run in {store.shown}, expected some")
-    made = [row(run) for run in found if "ablate.variant" in run.data.tags]
-    made.sort(key=lambda row: (not row.baseline, row.difference is None, -(row.difference or 0.0), row.name))
-    return str(named[0].name), made
+    while True:
+        runs, token = ask(token)
+        yield from runs
+        if not token:
+            return
 
 
-def names(experiments: Sequence[Any]) -> str:
-    return some([each.name for each in experiments if each.name != "Default"]) or "there is none"
+def over_http(address: str, experiment: str) -> Ask:
+    """Pages of a server, asked by MLflow's means but read as JSON: its client takes seconds for a thousand runs."""
+    from mlflow.utils.credentials import get_default_host_creds
+    from mlflow.utils.rest_utils import http_request, verify_rest_response
+
+    who, where = get_default_host_creds(address), "/api/2.0/mlflow/runs/search"  # type: ignore[no-untyped-call]
+
+    def ask(token: str | None) -> tuple[list[Held], str | None]:
+        wanted = {"experiment_ids": [experiment], "max_results": AT_ONCE, "page_token": token}
+        answer = http_request(who, where, "POST", json=wanted)  # type: ignore[no-untyped-call]
+        if not answer.ok:
+            verify_rest_response(answer, where)  # raises what the server said
+        page = answer.json()
+        return [told(run["info"], run["data"]) for run in page.get("runs", ())], page.get("next_page_token")
+
+    return ask
 
 
-def row(run: Any) -> Row:
-    metrics, tags = run.data.metrics, run.data.tags
-    measure = SUFFICIENT if SUFFICIENT in metrics else DOCUMENT_NDCG
+def told(info: Mapping[str, Any], data: Mapping[str, Any]) -> Held:
+    """A run from JSON, where what is not a finite number is text."""
+    metrics, params, tags = (
+        {each["key"]: each.get("value", "") for each in data.get(kind, ())} for kind in ("metrics", "params", "tags")
+    )
+    numbers = {key: float(value or 0) for key, value in metrics.items()}
+    return Held(info["run_id"], info.get("run_name", ""), info["status"], numbers, params, tags)
+
+
+def in_database(client: MlflowClient, experiment: str) -> Ask:
+    """Pages of a database that is asked without a server."""
+
+    def ask(token: str | None) -> tuple[list[Held], str | None]:
+        page = patient(partial(client.search_runs, [experiment], max_results=AT_ONCE, page_token=token))
+        return [
+            Held(run.info.run_id, run.info.run_name or "", run.info.status, *(
+                getattr(run.data, kind) for kind in ("metrics", "params", "tags")
+            ))
+            for run in page
+        ], page.token  # fmt: skip
+
+    return ask
+
+
+def row(run: Held) -> Row:
+    metrics, tags = run.metrics, run.tags
+    measure = primary(run)
     return Row(
-        name=str(run.info.run_name),
-        run=tags.get("ablate.run", run.info.run_id),
+        name=run.name,
+        run=tags.get("ablate.run", run.id),
         variant=tags["ablate.variant"],
         baseline="ablate.component" not in tags,
-        status=str(run.info.status),
+        status=run.status,
         word=tags.get("ablate.verdict", ""),
         measure=measure,
-        value=metrics.get(measure),
-        difference=metrics.get(f"delta/{measure}"),
+        value=metrics.get(legal(measure)),
+        difference=metrics.get(f"delta/{legal(measure)}"),
         tokens=metrics.get(TOKENS),
         p50=metrics.get(P50),
         violations=metrics.get(VIOLATIONS),
         error=tags.get("ablate.error", ""),
     )
+
+
+def primary(run: Held) -> str:
+    """The measure that the word of a run is about, as `ablate.verdict.primary` chooses it."""
+    chosen = run.params.get("verdict.primary", "null")
+    if chosen != "null":
+        return chosen
+    fair = f"retrieval/coverage_at_{run.params.get('budget')}_tokens"
+    if run.tags.get("ablate.component") in RESHAPING and fair in run.metrics:
+        return fair
+    return SUFFICIENT if SUFFICIENT in run.metrics else DOCUMENT_NDCG
 
 
 def answer(found: Sequence[Row]) -> str:

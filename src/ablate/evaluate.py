@@ -132,7 +132,8 @@ def comparable(ready: Ready) -> bool:
 def besides(query: Query, trace: Trace, values: Values, ready: Ready, standard: Standards) -> Values:
     """The values of what stands before the reader beside the evidence: how old it is, and of what authority."""
     ranking = [hit.chunk for hit in trace.ranked]
-    return standard(query, ranking, trace.context, values["retrieval/completion_rank"], ready.k, ready.length)
+    truth, completion = ready.dataset.truths[query.id], values["retrieval/completion_rank"]
+    return standard(query, truth, ranking, completion, trace.context, ready.k, ready.length)
 
 
 def asked(query: Query, audit: Audit, acl_default: str) -> str:

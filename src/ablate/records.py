@@ -220,7 +220,7 @@ class RunRecord:
     def _valued(self, measure: str) -> Iterable[tuple[str, float | None]]:
         if measure in self.compact.get("values", ()):
             return zip(self.compact["queries"], self.compact["values"][measure], strict=True)
-        if self.compact and measure not in self.compact["means"]:
+        if self.compact and (measure not in self.compact["means"] or measure in self.compact.get("overall", ())):
             return ()
         return ((query, row["values"].get(measure)) for query, row in self.queries.items())
 

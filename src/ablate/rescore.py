@@ -274,7 +274,7 @@ class Rescored:
             **values,
             "acl/violations": shown if audit.checked else None,
             **{name: row["values"][name] for name in KEPT if name in row["values"]},
-            **self.standards(trace.query, ranking, trace.context, completion, k, reader.length),
+            **self.standards(trace.query, truth, ranking, completion, trace.context, k, reader.length),
         }
 
     def files(self, began: datetime, baseline: RunRecord | None) -> archive.Files:

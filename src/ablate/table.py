@@ -238,7 +238,7 @@ class Comparison:
         few = len(self.records) <= MOST  # of more it would take minutes
         cohorts = by_cohort(baseline, record) if baseline and few else {}
         measures = [measure for column in self.columns for measure in column.measures]
-        measures += [measure for measure in [judged_at(record)] if measure in record.measures]
+        measures += [measure for measure in [judged_at(self.lead or record)] if measure in record.means]
         pairs = {m: pair for m in measures if baseline and (pair := paired(baseline, record, m))}
         return {
             **{key: record.facts.get(key) for key in SHOWN},
@@ -296,8 +296,9 @@ class Comparison:
         told = self.findings.keys() | ({subject.id} if subject else set())
         if said := [self.sentence(record) for record in self.shown if record.id not in told]:
             yield page.items(said)
+        lines = {record.id for record in self.shown}
         for baseline, variants in self.families:
-            shown = [run for run in variants if run in self.shown] if left else variants
+            shown = [run for run in variants if run.id in lines]
             yield from verdict_tables(page, baseline, shown, self.labels, self.findings)
         if self.lead is None:
             return

@@ -101,7 +101,7 @@ class Mlflow:
                 f"uri: found {public(uri)!r}, expected an address that begins with one of {', '.join(SCHEMES)}; "
                 "correct it, or leave it empty for experiments/mlflow.db"
             )
-        if ":" not in uri or uri.startswith("file:"):
+        if (":" not in uri and uri != "databricks") or uri.startswith("file:"):
             raise ConfigError(
                 f"uri: found {uri!r}, a folder of files, which MLflow no longer writes, expected a database or a "
                 "server; leave it and MLFLOW_TRACKING_URI empty for experiments/mlflow.db, and bring older runs along "
@@ -213,7 +213,13 @@ class Store:
         return MlflowClient(tracking_uri=self.uri)
 
     def reached(self) -> None:
-        """Try a database that is a server's: MLflow itself tries again for minutes before it says what is wrong."""
+        """Ask a server, or its database, one thing: MLflow itself tries for minutes before it says what is wrong."""
+        if self.uri.startswith(("http:", "https:")):
+            from mlflow.utils.credentials import get_default_host_creds
+            from mlflow.utils.rest_utils import http_request
+
+            who, where = get_default_host_creds(self.uri), "/api/2.0/mlflow/experiments/search"  # type: ignore[no-untyped-call]
+            http_request(who, where, "POST", json={"max_results": 1}, max_retries=1, timeout=8)  # type: ignore[no-untyped-call]
         if self.uri.startswith(("postgresql", "mysql")):
             from sqlalchemy import create_engine
 
@@ -358,8 +364,11 @@ class Store:
 
 
 def reason(error: Exception) -> str:
-    """The first line of an error, without a password."""
-    return public(clean((str(error) or repr(error)).splitlines()[0]))[:300]
+    """The first line of an error, without a password; of a connection that failed, why it did."""
+    said = clean((str(error) or repr(error)).splitlines()[0])
+    _, found, cause = said.rpartition("(Caused by ")
+    cause = re.sub(r"^\w+\(\W?HTTPS?Connection(?:Pool)?\([^)]*\): ", "", cause) if found else ""
+    return public(cause.rstrip("\"')") or said.partition(" NOTE:")[0]).rstrip(".")[:300]
 
 
 def silenced(record: RunRecord, comparison: Comparison) -> tuple[RunRecord, Comparison]:
@@ -443,12 +452,14 @@ def flat(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]
 
 def figures(record: RunRecord, baseline: RunRecord | None) -> dict[str, float]:
     """The means that MLflow shows, at most 80: the rest is in metrics.json. What does not apply is left out."""
-    deltas = {}
+    from ablate.verdict import primary
+
+    deltas, first = {}, primary(baseline or record, record)
     if baseline and record.finished:
-        for measure in filter(None, (headline(baseline), second(baseline), at_budget(baseline), TOKENS)):
+        for measure in filter(None, (first, headline(baseline), second(baseline), at_budget(baseline), TOKENS)):
             if pair := paired(baseline, record, measure):
-                deltas[f"delta/{measure}"] = round(pair.difference, 12)  # -0.05, not -0.050000000000000044
-    wanted = chosen(record.config.get("k"), record.config.get("budget"))
+                deltas[f"delta/{legal(measure)}"] = round(pair.difference, 12)  # -0.05, not -0.050000000000000044
+    wanted = [first.__eq__, *chosen(record.config.get("k"), record.config.get("budget"))]
     means = ((measure, record.mean(measure)) for pattern in wanted for measure in record.measures if pattern(measure))
     found = {legal(measure): mean for measure, mean in means if mean is not None}
     return dict(list({**deltas, **found}.items())[:METRIC_LIMIT])
@@ -485,8 +496,9 @@ def text(value: Any) -> str:
 
 
 def public(address: str) -> str:
-    """An address, or a message that quotes one, without the password in it."""
-    return re.sub(r"(?<=://)[^/@\s]*@", "", address)
+    """An address, or a message that quotes one, without the password in it, whether it is written as it should be."""
+    address = re.sub(r"(?<=://)(?:[^/\s'\",]*@|[^/@\s:]*:(?!\d+[/?#])[^\s'\"]*@)", "", address)
+    return re.sub(r"(?<=[?&]password=)[^&\s'\"]*", "...", address)
 
 
 def cut(value: str) -> str:

@@ -27,12 +27,12 @@ def main(argv: list[str]) -> int:
     args = parser.parse_args(argv)
     if args.runs and args.study:
         parser.error("give runs or --study, not both")
-    if args.runs and args.uri:
+    if args.runs and args.uri is not None:
         parser.error("give runs or --uri, not both: a store is asked for whole studies")
     place = workspace()
-    if args.uri:
-        return asked(args, place)
     gc.disable()  # a study of a thousand runs makes many objects, all of which stay until it is told
+    if args.uri is not None:
+        return asked(args, place)
     known = find(place)
     records = chosen(known, args.runs) if args.runs else of_study(place, args.study, known)
     comparison = compare(records, [record for record in known if record.study == records[0].study])

@@ -16,6 +16,7 @@ from ablate.score import Scoring, of_chunks, summarise, to_json
 from ablate.score.acl import forbidden
 from ablate.score.documents import of_rankings
 from ablate.score.runfile import Run, read
+from ablate.score.standards import standards
 from ablate.types import Dataset
 
 COMPLETION_RANK = "retrieval/completion_rank"
@@ -46,6 +47,7 @@ def score(dataset: Dataset, run: Run, scoring: Scoring) -> dict[str, Any]:
     rankings = [run.rankings.get(query.id, []) for query in dataset.queries]
     grades = [dataset.truths[query.id].documents for query in dataset.queries]
     ids = [[chunk.document.id for chunk in chunks] for chunks in rankings]
+    standard = standards(dataset)
     values = {}
     for query, chunks, of_documents in zip(
         dataset.queries, rankings, of_rankings(grades, ids, scoring.cutoffs), strict=True
@@ -53,6 +55,11 @@ def score(dataset: Dataset, run: Run, scoring: Scoring) -> dict[str, Any]:
         denied = audit.denied(query.principals)
         found = of_chunks(dataset.truths[query.id], chunks, documents, denied, scoring)
         values[query.id] = {**found, **of_documents}
+        if standard.dated or standard.ranks:
+            completion = found[COMPLETION_RANK]
+            values[query.id] |= standard.of_ranking(
+                query, dataset.truths[query.id], chunks, completion, scoring.cutoffs
+            )
         values[query.id][VIOLATIONS] = float(len(forbidden(chunks, denied))) if audit.checked else None
     measures = summarise(dataset.queries, values)
     ranks = measures.pop(COMPLETION_RANK, None)

@@ -109,6 +109,7 @@ class Folder:
             *silent(corpus, self.acl_default),
             *undefined(members, corpus, rows),
             *unguarded(marked & left_out.keys()),
+            *unplaced(agreed, corpus),
         )
         if problems.found:
             return Checked(problems.ordered, warnings, None, frozen)
@@ -308,6 +309,14 @@ def unguarded(critical: Collection[str]) -> tuple[str, ...]:
     if not critical:
         return ()
     return (f'critical queries that are excluded, and guard nothing: {len(critical)} (first "{min(critical)}")',)
+
+
+def unplaced(agreed: Mapping[str, Any], corpus: Corpus) -> tuple[str, ...]:
+    """A warning where sources are ordered by a field that no document carries."""
+    field = (agreed.get("authority") or {}).get("field")
+    if field is None or field in corpus.fields:
+        return ()
+    return (f'contract.yaml orders sources by a field that no document carries: "{field}"; all count as unknown',)
 
 
 def counts(chosen: tuple[Query, ...], truths: Mapping[str, Truth]) -> dict[str, int]:

@@ -54,8 +54,10 @@ def authority(contract: Mapping[str, Any]) -> None:
         return
     inner = named.inner("authority", contract["authority"])
     inner.only(("field", "order", "floor"))
-    inner.string("field")
+    inner.name("field")
     order, floor = inner.names("order"), inner.maybe("floor")
+    if not order:
+        inner.fault("order", "no kind of source", "at least one, the one that counts most first", "name them")
     if len(set(order)) < len(order):
         raise DatasetError([inner.problem("order", quoted(", ".join(order)), "each once", "remove the repeated one")])
     if floor is not None and floor not in order:

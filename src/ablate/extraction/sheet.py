@@ -9,7 +9,6 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from math import sqrt
 from pathlib import Path
 
 from ablate.dataset.lines import near, quoted
@@ -18,6 +17,7 @@ from ablate.extraction import KINDS, Unreadable
 from ablate.extraction.encoding import decoded
 from ablate.extraction.html import page_text
 from ablate.extraction.sidecar import separator
+from ablate.statistics.proportions import wilson
 
 COLUMNS = ("number", "path", "place", "extracted", "where", "ok", "note")
 SHOWN_CHARACTERS = 500
@@ -25,7 +25,6 @@ SHOWN_CHARACTERS = 500
 
 MARKS = {"y": True, "yes": True, "да": True, "n": False, "no": False, "нет": False}
 PIXELS_PER_INCH = 110
-NORMAL_QUANTILE = 1.959963984540054  # leaves 2.5 % above it
 
 PAGE = """<!DOCTYPE html>
 <html><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy"
@@ -143,8 +142,5 @@ def marks(name: str, data: bytes) -> list[bool]:
 
 
 def interval(good: int, of: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson 1927, https://doi.org/10.2307/2276774, without continuity correction)."""
-    share, square = good / of, NORMAL_QUANTILE**2
-    middle = (share + square / (2 * of)) / (1 + square / of)
-    half = NORMAL_QUANTILE / (1 + square / of) * sqrt(share * (1 - share) / of + square / (4 * of * of))
-    return max(0.0, middle - half), min(1.0, middle + half)
+    """The 95 % interval of a share, by Wilson."""
+    return wilson(good / of, of)

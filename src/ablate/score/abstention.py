@@ -3,13 +3,20 @@
 A system abstains where its best score is below a threshold, and always where it found nothing. The threshold of a query
 is the one that costs least on the others: queries are dealt to folds, whole clusters together, and each fold gets the
 threshold of the rest.
+
+Intervals are of 95 %. Shares have Wilson's, for the thresholds as they are. The two areas have the middle of what comes
+out when whole clusters are drawn again with replacement (Field and Welsh, Bootstrapping clustered data, Journal of the
+Royal Statistical Society B 69 (2007), 369-390). Where few queries have no answer, or nearly all rank as they should,
+redrawing shows too little, and nothing at all at an area of 1: that of the ROC curve reaches at least as far as
+Newcombe's score interval.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,11 +24,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ablate.statistics.proportions import newcombe, wilson
 from ablate.types import Query
 
 FOLDS = 5
 DRAWS = 999
 SEED = 0
+BATCH = 1 << 20
+"""How many numbers of the redrawn queries are held at once, so that memory does not grow with their product."""
 SUFFICIENT = "context/sufficient"
 
 Floats = NDArray[np.float64]
@@ -43,7 +53,8 @@ def abstention(
     """The `abstention/` measures of a run, each `{"mean", "n", "not_applicable", "interval"}`.
 
     `cost` is that of a false answer in units of a false abstention. Not applicable where every query can be answered
-    or none, and where scores only order one ranking (`comparable` is False).
+    or none, and where scores only order one ranking (`comparable` is False); shares neither where all queries are of
+    one fold, whose threshold no other could give.
     """
     known = sorted(queries, key=lambda query: query.id)
     scores = [values[query.id].get("abstention/top_score") for query in known]
@@ -53,23 +64,21 @@ def abstention(
         np.array([query.answerable and values[query.id].get(SUFFICIENT) != 0 for query in known], np.bool_),
         [clusters.get(query.id, query.id) for query in known],
     )
-    applies = comparable and table.answerable.any() and not table.answerable.all()
     whys = sorted({str(query.why) for query in known if not query.answerable and query.why})
     groups = {
         "abstention/false_answer": ~table.answerable,
         **{f"abstention/false_answer_{why}": np.array([query.why == why for query in known]) for why in whys},
         "abstention/false_abstention": table.answerable,
     }
-    if not applies:
-        names = [*groups, "abstention/auroc", "abstention/risk_coverage"]
-        return {name: {"mean": None, "n": 0, "not_applicable": len(known), "interval": [None, None]} for name in names}
-    abstains = table.abstains(cost)
-    wrong = np.where(table.answerable, abstains, ~abstains).astype(np.float64)
-    return {
-        **{name: table.share(wrong, group) for name, group in groups.items()},
-        "abstention/auroc": table.measured(table.auroc),
-        "abstention/risk_coverage": table.measured(table.risk_coverage),
-    }
+    applies = bool(comparable and table.answerable.any() and not table.answerable.all())
+    wrong = table.wrong(cost) if applies and len(set(table.folds)) > 1 else None
+    shares = {name: inapplicable(known) if wrong is None else table.share(wrong, groups[name]) for name in groups}
+    areas = table.areas() if applies else [inapplicable(known)] * 2
+    return {**shares, **dict(zip(("abstention/auroc", "abstention/risk_coverage"), areas, strict=True))}
+
+
+def inapplicable(queries: Sequence[Query]) -> dict[str, Any]:
+    return {"mean": None, "n": 0, "not_applicable": len(queries), "interval": [None, None]}
 
 
 @dataclass(frozen=True)
@@ -97,14 +106,17 @@ class Table:
         summed: Floats = np.add.reduceat(weights[:, self.order], self.ends, axis=1)
         return summed
 
-    @cached_property
-    def draws(self) -> Floats:
-        """How often each query is drawn when clusters are drawn with replacement, shape (draws, queries); all first."""
-        names = sorted(set(self.clusters))
-        places = np.array([names.index(name) for name in self.clusters])
+    def draws(self) -> Iterator[Floats]:
+        """How often each query is drawn when clusters are drawn with replacement, batches of shape (draws, queries)."""
+        numbers = {name: number for number, name in enumerate(sorted(set(self.clusters)))}
+        places, count = np.array([numbers[name] for name in self.clusters]), len(numbers)
         generator = np.random.Generator(np.random.PCG64(SEED))
-        counts = generator.multinomial(len(names), np.full(len(names), 1 / len(names)), size=DRAWS)
-        return np.concatenate([np.ones((1, len(places))), counts[:, places]]).astype(np.float64)
+        size = max(1, BATCH // len(places))
+        for done in range(0, DRAWS, size):
+            drawn = generator.integers(count, size=(min(size, DRAWS - done), count))
+            drawn += np.arange(len(drawn))[:, np.newaxis] * count
+            counts = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape)
+            yield counts[:, places].astype(np.float64)
 
     def auroc(self, weights: Floats) -> Floats:
         """The chance that an answerable query scores higher than one that is not, ties counting half."""
@@ -126,29 +138,45 @@ class Table:
         area: Floats = (size * risk).sum(1) / size.sum(1)
         return area
 
-    def measured(self, measure: Any) -> dict[str, Any]:
-        """A measure of all queries, with the middle 95 % of it over redrawn clusters."""
-        found = measure(self.draws)
-        drawn = found[1:][np.isfinite(found[1:])]
-        ends = [float(end) for end in np.quantile(drawn, [0.025, 0.975])] if len(set(self.clusters)) > 1 else [None] * 2
-        return {"mean": float(found[0]), "n": len(self.scores), "not_applicable": 0, "interval": ends}
+    def areas(self) -> list[dict[str, Any]]:
+        """`auroc` and `risk_coverage` with their intervals."""
+        measures = (self.auroc, self.risk_coverage)
+        found = [float(measure(np.ones((1, len(self.scores))))[0]) for measure in measures]
+        ends: list[Any] = [[None, None], [None, None]]
+        if len(set(self.clusters)) > 1:
+            drawn = np.concatenate([[measure(weights) for measure in measures] for weights in self.draws()], axis=1)
+            ends = [np.quantile(row[np.isfinite(row)], [0.025, 0.975]).tolist() for row in drawn]
+            good, bad = (group.sum() / self.weight(group) for group in (self.answerable, ~self.answerable))
+            low, high = newcombe(found[0], good, bad)
+            ends[0] = [min(low, ends[0][0]), max(high, ends[0][1])]
+        return [
+            {"mean": mean, "n": len(self.scores), "not_applicable": 0, "interval": between}
+            for mean, between in zip(found, ends, strict=True)
+        ]
 
-    def share(self, wrong: Floats, group: Mask) -> dict[str, Any]:
-        """The share of a group that went wrong."""
+    def weight(self, group: Mask) -> float:
+        """How many queries of a group count as one: the mean size of a cluster as queries see it (Kish 1965)."""
+        sizes = Counter(name for name, inside in zip(self.clusters, group, strict=True) if inside)
+        return sum(size * size for size in sizes.values()) / sum(sizes.values())
 
-        def mean(weights: Floats) -> Floats:
-            of = (weights * group).sum(1)
-            share: Floats = np.divide((weights * group) @ wrong, of, out=np.full_like(of, np.nan), where=of > 0)
-            return share
+    def share(self, wrong: Mask, group: Mask) -> dict[str, Any]:
+        """The share of a group, which is not empty, that went wrong."""
+        n, share = int(group.sum()), int((wrong & group).sum()) / int(group.sum())
+        ends = list(wilson(share, n / self.weight(group)))
+        return {"mean": share, "n": n, "not_applicable": len(group) - n, "interval": ends}
 
-        n = int(group.sum())
-        if not n:
-            return {"mean": None, "n": 0, "not_applicable": len(group), "interval": [None, None]}
-        return {**self.measured(mean), "n": n, "not_applicable": len(group) - n}
+    @cached_property
+    def folds(self) -> Sequence[int]:
+        """The fold of each query."""
+        return [fold(cluster) for cluster in self.clusters]
+
+    def wrong(self, cost: float) -> Mask:
+        """Which queries are answered and should not be, or the other way round, shape (queries,)."""
+        return ~(self.abstains(cost) ^ self.answerable)
 
     def abstains(self, cost: float) -> Mask:
         """Which queries fall below the threshold of the other folds, shape (queries,)."""
-        folds = np.array([fold(cluster) for cluster in self.clusters])
+        folds = np.array(self.folds)
         found = np.zeros(len(folds), np.bool_)
         for number in range(FOLDS):
             mine, others = folds == number, folds != number
@@ -165,7 +193,8 @@ def fold(cluster: str) -> int:
 def threshold(scores: Floats, answerable: Mask, cost: float) -> float:
     """The score from which answering costs least; of several the lowest, which abstains least.
 
-    `cost` is that of answering what has no answer, abstaining where there is one costs 1.
+    `cost` is that of answering what has no answer, abstaining where there is one costs 1. Where it costs least to
+    answer everything, or nothing, that holds for scores of any height: the threshold is infinite.
     """
     levels = np.unique(scores[np.isfinite(scores)])
     if not len(levels):
@@ -175,4 +204,4 @@ def threshold(scores: Floats, answerable: Mask, cost: float) -> float:
     missed = np.searchsorted(good, levels, side="left")
     costs = np.append(cost * answered + missed, len(good))
     best = int(np.argmin(costs))
-    return float(levels[best]) if best < len(levels) else math.inf
+    return float([-math.inf, *levels[1:], math.inf][best])

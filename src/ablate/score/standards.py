@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ablate.moment import moment
-from ablate.types import Chunk, Context, Dataset, Document, Query
+from ablate.dataset.documents import when
+from ablate.score.evidence import units
+from ablate.types import Chunk, Context, Dataset, Document, Query, Truth
 
 DATES = ("valid_from", "valid_to")
 
+Values = dict[str, float | None]
 Judge = Callable[[Document], bool | None]
 """Whether a document falls short of a standard; None where nothing is known of it."""
 
@@ -31,40 +33,74 @@ class Standards:
     def __call__(
         self,
         query: Query,
+        truth: Truth,
         ranking: Sequence[Chunk],
-        handed: Context,
         completion: float | None,
+        handed: Context,
         k: int,
         length: Callable[[Chunk], int],
-    ) -> dict[str, float | None]:
+    ) -> Values:
         """The `freshness/` and `authority/` values of one query; None is not applicable.
 
-        Whether they apply is decided by the question (`as_of`), the corpus and the contract alone. `completion` is the
-        rank that completes the evidence, infinite if none does, None where no evidence is known.
+        Whether they apply is decided by the question (`as_of`, `compares`), the corpus and the contract alone.
+        `completion` is the rank that completes the evidence, infinite if none does, None where no evidence is known.
         """
-        stale = self.stale(query.as_of) if self.dated and query.as_of else None
-        below = self.below if self.ranks else None
         return {
-            **_shares("freshness", "stale", stale, ranking, handed, completion, k, length),
-            **_shares("authority", "below", below, ranking, handed, completion, k, length),
+            **self.of_ranking(query, truth, ranking, completion, [k]),
+            **self.of_context(query, handed, length),
         }
+
+    def of_ranking(
+        self, query: Query, truth: Truth, ranking: Sequence[Chunk], completion: float | None, cutoffs: Sequence[int]
+    ) -> Values:
+        """Those that a ranking alone decides: of the first k chunks, and of what stands before the evidence."""
+        values: Values = {}
+        for group, word, judge in self.judges(query):
+            found = None if judge is None else [judge(chunk.document) for chunk in ranking]
+            for k in cutoffs:
+                values[f"{group}/{word}_at_{k}"] = None if found is None else _share(found[:k], True)
+                values[f"{group}/unknown_at_{k}"] = None if found is None else _share(found[:k], None)
+            values[f"{group}/{word}_first"] = (
+                None if found is None or completion is None else float(_precedes(found, truth, ranking, completion))
+            )
+        return values
+
+    def of_context(self, query: Query, handed: Context, length: Callable[[Chunk], int]) -> Values:
+        """Those of the tokens that were handed over."""
+        values: Values = {}
+        for group, word, judge in self.judges(query):
+            sizes = [length(chunk) for chunk in handed.passages]
+            found = None if judge is None else [judge(chunk.document) for chunk in handed.passages]
+            values[f"{group}/{word}_tokens"] = None if found is None else _share(found, True, sizes)
+            values[f"{group}/unknown_tokens"] = None if found is None else _share(found, None, sizes)
+        return values
+
+    def judges(self, query: Query) -> Iterator[tuple[str, str, Judge | None]]:
+        """Group, word and judge of each standard; no judge where it does not apply.
+
+        A question that compares by date or by kind of source asks for what else would fall short.
+        """
+        dated = self.dated and set(query.compares).isdisjoint(("as_of", *DATES))
+        yield "freshness", "stale", self.stale(query.as_of) if dated and query.as_of else None
+        yield "authority", "below", self.below if self.ranks and self.field not in query.compares else None
 
     def stale(self, as_of: str) -> Judge:
         """Whether a document is not valid on a date: half-open, a missing end is open, without dates nobody knows."""
-        asked = moment(as_of)
+        asked = when(as_of)
 
         def judge(document: Document) -> bool | None:
             begin, end = (document.metadata.get(key) for key in DATES)
             if asked is None or (begin is None and end is None):
                 return None
-            started, ended = (moment(str(value)) if value is not None else None for value in (begin, end))
+            started, ended = (when(str(value)) if value is not None else None for value in (begin, end))
             return bool((started and asked < started) or (ended and asked >= ended))
 
         return judge
 
     def below(self, document: Document) -> bool | None:
         """Whether a document stands below the floor; None for a kind of source that the order does not name."""
-        place = self.ranks.get(str(document.metadata.get(self.field)))
+        kind = document.metadata.get(self.field)
+        place = None if kind is None else self.ranks.get(str(kind))
         return None if place is None else place > self.floor
 
 
@@ -73,40 +109,19 @@ def standards(dataset: Dataset) -> Standards:
     said: Mapping[str, Any] = dataset.contract.get("authority") or {}
     order = [str(kind) for kind in said.get("order", ())]
     ranks = {kind: place for place, kind in enumerate(order)}
-    floor = ranks.get(str(said.get("floor")), len(order) - 1)
+    floor = len(order) - 1 if said.get("floor") is None else ranks[str(said["floor"])]
     dated = any(document.metadata.get(key) is not None for document in dataset.documents for key in DATES)
     return Standards(dated, str(said.get("field", "authority")), ranks, floor)
 
 
-def _shares(
-    group: str,
-    word: str,
-    judge: Judge | None,
-    ranking: Sequence[Chunk],
-    handed: Context,
-    completion: float | None,
-    k: int,
-    length: Callable[[Chunk], int],
-) -> dict[str, float | None]:
-    """Of the first k chunks and of the tokens handed over the shares that fall short, and that are unknown."""
-    names = [f"{group}/{word}_at_{k}", f"{group}/unknown_at_{k}", f"{group}/{word}_tokens", f"{group}/unknown_tokens"]
-    first = f"{group}/{word}_first"
-    if judge is None:
-        return dict.fromkeys([*names, first])
-    head = [judge(chunk.document) for chunk in ranking[:k]]
-    sizes = [(judge(chunk.document), length(chunk)) for chunk in handed.passages]
-    whole = sum(size for _, size in sizes) or 1
-    shares = (
-        head.count(True) / max(len(head), 1),
-        head.count(None) / max(len(head), 1),
-        sum(size for short, size in sizes if short) / whole,
-        sum(size for short, size in sizes if short is None) / whole,
-    )
-    before = None if completion is None else float(_precedes(judge, ranking, completion))
-    return {**dict(zip(names, shares, strict=True)), first: before}
+def _share(found: Sequence[bool | None], wanted: bool | None, sizes: Sequence[int] | None = None) -> float:
+    """Of what was found the share that is as `wanted`, by number or by size; 0 of nothing."""
+    sizes = sizes or [1] * len(found)
+    return sum(size for short, size in zip(found, sizes, strict=True) if short is wanted) / (sum(sizes) or 1)
 
 
-def _precedes(judge: Judge, ranking: Sequence[Chunk], completion: float) -> bool:
-    """Whether what falls short stands before the chunk that completes the evidence."""
+def _precedes(found: Sequence[bool | None], truth: Truth, ranking: Sequence[Chunk], completion: float) -> bool:
+    """Whether a chunk that falls short, and is of no document of the evidence, stands before what completes that."""
     end = len(ranking) if completion > len(ranking) else int(completion) - 1
-    return any(judge(chunk.document) for chunk in ranking[:end])
+    short = {chunk.document.id for chunk, short in zip(ranking[:end], found, strict=False) if short}
+    return not short <= {unit.document for unit in units([truth])}

@@ -1,8 +1,9 @@
-"""Counts of pairs that changed go in, score bounds on the difference of two paired shares come out."""
+"""Counts go in, score bounds on a share, an area, or the difference of two paired shares come out."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -14,6 +15,37 @@ HALVINGS = 60
 def normal_quantile(level: float) -> float:
     """What a standard normal variable does not exceed with chance `level`."""
     return NormalDist().inv_cdf(level)
+
+
+def wilson(share: float, n: float, alpha: float = 0.05) -> tuple[float, float]:
+    """The interval at level 1 - alpha of a share of n (Wilson 1927, https://doi.org/10.2307/2276774, uncorrected)."""
+    square = normal_quantile(1 - alpha / 2) ** 2
+    middle = (share + square / (2 * n)) / (1 + square / n)
+    half = math.sqrt(square * (share * (1 - share) / n + square / (4 * n * n))) / (1 + square / n)
+    return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
+
+
+def newcombe(area: float, m: float, n: float, alpha: float = 0.05) -> tuple[float, float]:
+    """The score interval at level 1 - alpha of the area under an ROC curve of m and n queries: areas that fit the data.
+
+    R. G. Newcombe, Confidence intervals for an effect size measure based on the Mann-Whitney statistic, part 2,
+    Statistics in Medicine 25 (2006), 559-573, method 5. It is no point even where the area is 0 or 1.
+    """
+    z, more = normal_quantile(1 - alpha / 2), (m + n) / 2 - 1
+
+    def fits(true: float) -> bool:
+        pairs = 1 + more * ((1 - true) / (2 - true) + true / (1 + true))
+        return abs(area - true) <= z * math.sqrt(true * (1 - true) * pairs / (m * n))
+
+    return _edge(fits, area, 0.0), _edge(fits, area, 1.0)
+
+
+def _edge(fits: Callable[[float], bool], inside: float, outside: float) -> float:
+    """The last value between `inside` and `outside` that fits, to the precision of floats."""
+    for _ in range(HALVINGS):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if fits(middle) else (inside, middle)
+    return outside
 
 
 def score(gained: float, lost: float, n: float, delta: float) -> float:
