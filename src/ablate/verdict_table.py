@@ -76,7 +76,8 @@ def row(baseline: RunRecord, variant: RunRecord, label: str, finding: Finding, f
 
 
 def interval(found: Verdict) -> str:
-    return between((found.low, found.high))
+    """Blank where no query moved: the word says it."""
+    return "" if found.word == Word.IDENTICAL else between((found.low, found.high))
 
 
 def between(ends: tuple[float | None, float | None]) -> str:
