@@ -528,6 +528,15 @@ def test_every_word_of_a_family_can_be_read_off_its_interval(family):
 # Power
 
 
+def test_where_a_difference_would_have_been_found_the_number_needed_is_that_which_shows_there_is_none():
+    """1 of 100 lost, in clusters of 4: 88 find a difference, 4 (1.645 sqrt(.0525) + 1.282 sqrt(.01))^2 / .05^2 none."""
+    found = Differences((exact(-1), *[exact(0)] * 99), tuple(place // 4 for place in range(100)), 1, binary=True)
+    seen = verdict(found, 0.05)
+    assert (seen.word, needed(spread(found), 0.05) <= 100) == (Word.CANNOT_TELL, True)
+    spread_out = 0.0525  # of one query, were the true difference -.05 and what was seen as likely as it can be
+    assert seen.needed == pytest.approx(4 * ((1.645 * math.sqrt(spread_out) + 1.282 * 0.1) / 0.05) ** 2, rel=0.01)
+
+
 def test_the_number_needed_by_hand():
     """Connor 1987: (1.960 sqrt(.2) + .8416 sqrt(.2 - .01))^2 / .01 = 154.2 if 20 % change, by 10 % on balance.
 

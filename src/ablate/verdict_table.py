@@ -23,8 +23,9 @@ LEGEND = (
     "interval: what the same test at the same level does not reject, wider away from 0 where few questions moved; it "
     "excludes 0 just where p is at most 0.05",
     "+/-: questions that got better and worse; needs: questions that would find a difference of the margin with 80 % "
-    "power; judged: of how much of the first k chunks the ground truth says something, without and with the change; "
-    "labels: how few labels of what nobody has judged could turn the word",
+    "power, and where there are as many, that would show that there is none; judged: of how much of the first k chunks "
+    "the ground truth says something, without and with the change; labels: how few labels of what nobody has judged "
+    "could turn the word",
 )
 
 

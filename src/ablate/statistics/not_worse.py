@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from ablate.measures import HIGHER, LOWER
 from ablate.statistics.bounds import bounds
 from ablate.statistics.differences import Differences
-from ablate.statistics.power import POWER, fewest_clusters
-from ablate.statistics.proportions import normal_quantile, pairs_needed
+from ablate.statistics.power import needed_for_sameness
 from ablate.statistics.signflip import SEED, sign_flip
 from ablate.statistics.verdict import ALPHA
 from ablate.statistics.words import Word
@@ -47,7 +45,7 @@ def not_worse(
     at_least, at_most = bounds(found, test, alpha)
     if better == LOWER:
         at_least, at_most = _minus(at_most), _minus(at_least)
-    enough = _needed(found, margin, alpha)
+    enough = needed_for_sameness(found, margin, alpha)
     bound = _minus(at_least) if better == LOWER else at_least
     word = _word(at_least, at_most, margin, found.n >= enough)
     return NotWorse(
@@ -67,18 +65,3 @@ def _word(at_least: float | None, at_most: float | None, margin: float, enough: 
 
 def _minus(bound: float | None) -> float | None:
     return None if bound is None else -bound + 0.0
-
-
-def _needed(found: Differences, margin: float, alpha: float) -> int:
-    """How many queries, in clusters as these, show that a change without effect is not worse; 80 % power.
-
-    Where differences have no reach: ((z_a + z_b) / margin)^2 times their mean square by clusters. At least as many as
-    have the clusters to reach alpha.
-    """
-    clusters = fewest_clusters(alpha) * found.n / len(found.clusters)
-    if found.reach is None:
-        squares = math.fsum(total * total for total, _ in found.per_cluster()) / found.n
-        width = (normal_quantile(1 - alpha) + normal_quantile(POWER)) / margin
-        return math.ceil(max(width**2 * squares, clusters))
-    changing = float(found.gained + found.lost) / found.n / found.reach
-    return math.ceil(max(pairs_needed(changing, margin / found.reach, alpha, POWER) * found.weight, clusters))

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 from ablate.statistics.differences import Differences, Values, differences
-from ablate.statistics.proportions import normal_quantile
+from ablate.statistics.proportions import normal_quantile, pairs_needed
 
 POWER = 0.8
 
@@ -92,6 +92,21 @@ def needed(seen: Spread, margin: float, alpha: float = 0.05, power: float = POWE
     root = z_a * math.sqrt(seen.variance + seen.weight * margin**2) + z_b * math.sqrt(seen.variance)
     root = (root + math.sqrt(root**2 + 4 * margin * seen.step)) / 2
     return max(math.ceil((root / margin) ** 2), math.ceil(fewest_clusters(alpha / 2) * seen.size))
+
+
+def needed_for_sameness(found: Differences, margin: float, alpha: float = 0.05, power: float = POWER) -> int:
+    """How many queries, in clusters as these, show that a change without effect is not worse by more than the margin.
+
+    Where differences have no reach: ((z_a + z_b) / margin)^2 times their mean square by clusters. At least as many as
+    have the clusters to reach alpha.
+    """
+    clusters = fewest_clusters(alpha) * found.n / len(found.clusters)
+    if found.reach is None:
+        squares = math.fsum(total * total for total, _ in found.per_cluster()) / found.n
+        width = (normal_quantile(1 - alpha) + normal_quantile(power)) / margin
+        return math.ceil(max(width**2 * squares, clusters))
+    changing = float(found.gained + found.lost) / found.n / found.reach
+    return math.ceil(max(pairs_needed(changing, margin / found.reach, alpha, power) * found.weight, clusters))
 
 
 def detectable(seen: Spread, n: int, alpha: float = 0.05, power: float = POWER) -> float | None:

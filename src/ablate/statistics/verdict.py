@@ -9,7 +9,7 @@ from ablate.measures import HIGHER, LOWER
 from ablate.statistics.bounds import bounds, interval
 from ablate.statistics.differences import Differences, exact
 from ablate.statistics.holm import Step, holm
-from ablate.statistics.power import POWER, detectable, needed, spread
+from ablate.statistics.power import POWER, Spread, detectable, needed, needed_for_sameness, spread
 from ablate.statistics.signflip import SEED, SignFlip, sign_flip
 from ablate.statistics.words import Word
 
@@ -25,8 +25,9 @@ class Verdict:
     family's level. `at_least` and `at_most` are one-sided at the same level; `negligible` says that both lie inside
     the margin, whatever the word. A bound is None where too few clusters could give one. `moved` of the `clusters`
     have a difference, and `smallest_p` is the least that these could have given. `needed` queries would find a
-    difference of the margin and these find one of `detectable`, at 80 % power; None where nothing spreads. `draws`
-    and `seed` are None where the test counted every flip.
+    difference of the margin at 80 % power; where there are as many, `needed` would show that there is none. These find
+    one of `detectable`. Both are None where nothing spreads. `draws` and `seed` are None where the test counted every
+    flip.
     """
 
     word: Word
@@ -117,11 +118,18 @@ def _verdict(
         moved=test.moved,
         smallest_p=test.smallest_p,
         margin=margin,
-        needed=needed(seen, margin, step.alpha, POWER) if told and seen else None,
+        needed=_needed(found, seen, margin, step.alpha) if told and seen else None,
         detectable=detectable(seen, found.n, step.alpha, POWER) if told and seen else None,
         draws=test.draws,
         seed=test.seed,
     )
+
+
+def _needed(found: Differences, seen: Spread, margin: float, alpha: float) -> int:
+    """How many queries could tell: where there are enough to find a difference, how many show that there is none."""
+    finding = needed(seen, margin, alpha, POWER)
+    both_sides = (1 + POWER) / 2
+    return finding if finding > found.n else needed_for_sameness(found, margin, alpha, both_sides)
 
 
 def _word(
