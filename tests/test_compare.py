@@ -12,7 +12,7 @@ import pytest
 import runs
 
 import ablate
-from ablate import records
+from ablate import records, table
 from ablate.__main__ import commands
 from ablate.commands import compare
 from ablate.errors import NotComparable
@@ -114,6 +114,23 @@ def test_a_variant_that_shows_forbidden_documents_says_so_first(place):
     assert (
         compare.compare([baseline, leaking]).sentence(leaking).startswith("open: 3 FORBIDDEN documents handed over; ")
     )
+
+
+def test_of_very_many_runs_those_that_differ_most_have_a_line_and_whatever_leaks(place, monkeypatch):
+    monkeypatch.setattr(table, "MOST", 2)
+    verdict = {"verdict": {"primary": None, "margin": 0.05}}
+    asked = [f"в{number}" for number in range(8)]
+
+    def run(name, better, **more):
+        values = {query: {**runs.evidence(rank < better, 0), **more} for rank, query in enumerate(asked)}
+        return runs.build(place, name, values, baseline=baseline, config=verdict)
+
+    baseline = runs.build(place, values=dict.fromkeys(asked, runs.evidence(0, 0)), config=verdict)
+    variants = [run("first", 1), run("most", 5), run("open", 0, **{"acl/violations": 1.0}), run("second", 3)]
+    told = table.compare([baseline, *variants], [baseline, *variants])
+    assert [record.variant for record in told.shown] == ["baseline", "most", "open", "second"]
+    assert "of 5 runs 1 that differ less are left out here" in " ".join(told.text().split())
+    assert [run["variant"] for run in told.data()["runs"]] == ["baseline", "first", "most", "open", "second"]
 
 
 def judged_sides(place, before, after, k=5):

@@ -176,12 +176,14 @@ class Comparison:
 
     @cached_property
     def shown(self) -> tuple[RunRecord, ...]:
-        """The runs that have a line: all, or of very many those that differ most, and whatever has no word."""
+        """The runs that have a line: all, or of very many those that differ most, and whatever has no word or leaks."""
         if len(self.records) <= MOST:
             return self.records
         sizes = {run: abs(finding.verdict.difference) for run, finding in self.findings.items()}
         chosen = set(sorted(sizes, key=lambda run: (-sizes[run], run))[:MOST])
-        return tuple(record for record in self.records if record.id in chosen or record.id not in sizes)
+        return tuple(
+            record for record in self.records if record.id in chosen or record.id not in sizes or forbidden(record)
+        )
 
     @cached_property
     def loud(self) -> list[tuple[RunRecord, RunRecord]]:

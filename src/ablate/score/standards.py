@@ -22,13 +22,13 @@ class Standards:
     """What a dataset says of its documents: whether any carries dates, and the order of their authority.
 
     `ranks` has the place of every kind of source in the contract's order, `floor` the last place that may stand before
-    evidence; without an order nothing is said of authority.
+    evidence; without a floor nothing is said of authority.
     """
 
     dated: bool
     field: str
     ranks: Mapping[str, int]
-    floor: int
+    floor: int | None
 
     def __call__(
         self,
@@ -82,7 +82,7 @@ class Standards:
         """
         dated = self.dated and set(query.compares).isdisjoint(("as_of", *DATES))
         yield "freshness", "stale", self.stale(query.as_of) if dated and query.as_of else None
-        yield "authority", "below", self.below if self.ranks and self.field not in query.compares else None
+        yield "authority", "below", self.below if self.floor is not None and self.field not in query.compares else None
 
     def stale(self, as_of: str) -> Judge:
         """Whether a document is not valid on a date: half-open, a missing end is open, without dates nobody knows."""
@@ -101,7 +101,7 @@ class Standards:
         """Whether a document stands below the floor; None for a kind of source that the order does not name."""
         kind = document.metadata.get(self.field)
         place = None if kind is None else self.ranks.get(str(kind))
-        return None if place is None else place > self.floor
+        return None if place is None or self.floor is None else place > self.floor
 
 
 def standards(dataset: Dataset) -> Standards:
@@ -109,7 +109,7 @@ def standards(dataset: Dataset) -> Standards:
     said: Mapping[str, Any] = dataset.contract.get("authority") or {}
     order = [str(kind) for kind in said.get("order", ())]
     ranks = {kind: place for place, kind in enumerate(order)}
-    floor = len(order) - 1 if said.get("floor") is None else ranks[str(said["floor"])]
+    floor = None if said.get("floor") is None else ranks[str(said["floor"])]
     dated = any(document.metadata.get(key) is not None for document in dataset.documents for key in DATES)
     return Standards(dated, str(said.get("field", "authority")), ranks, floor)
 
