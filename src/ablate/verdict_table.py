@@ -12,7 +12,7 @@ from ablate.records import RunRecord
 from ablate.statistics import Verdict, Word
 from ablate.verdict import Finding, risk
 
-HEADINGS = ("run", "word", "with, and difference", "interval", "+/-", "p", "needs", "judged %", "labels")
+HEADINGS = ("run", "word", "mean and difference", "interval", "+/-", "p", "needs", "judged %", "labels")
 RISKS = 40
 """Up to how many variants it is looked for how few labels would turn each word."""
 
