@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli import ENCODED, ablate, dataset, facts, means, put, quiet, runs, small, variant, workshop
 
-from ablate import records, rescore, tracking
+from ablate import display, records, rescore
 from ablate.workspace import Workspace
 
 SCORED = ("queries.jsonl", "ranking.jsonl", "ranking.trec")
@@ -316,8 +316,8 @@ def test_what_mlflow_gets_says_where_a_run_came_from(work, data):
     old = runs()["baseline"].name
     again(version(work, data, **{"GUIDE.md": "x"}), old)
     record = records.read(runs()["baseline"])
-    assert tracking.tags(record)["ablate.rescored_from"] == old
-    assert "ablate.rescored_from" not in tracking.tags(records.read(next(Path().glob(f"experiments/runs/*/{old}"))))
+    assert display.tags(record)["ablate.rescored_from"] == old
+    assert "ablate.rescored_from" not in display.tags(records.read(next(Path().glob(f"experiments/runs/*/{old}"))))
     assert record.config["dataset"]["dir"].endswith("вторая")
     assert Workspace(work).runs in record.folder.absolute().parents
 

@@ -19,9 +19,10 @@ import runs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ablate import records, table, tracking
+from ablate import display, records, table, tracking
 from ablate.commands import sync, ui
 from ablate.errors import AblateError, ConfigError
+from ablate.page import public
 from ablate.records import RunNotFound
 from ablate.tracking import Mlflow, Off, Store
 from ablate.workspace import Workspace
@@ -261,7 +262,7 @@ def test_at_most_80_metrics_are_sent_and_what_matters_most_comes_first(place):
     row = {f"context/measure_{n}": 1.0 for n in range(70)} | {f"chunking/measure_{n}": 1.0 for n in range(70)}
     baseline = runs.build(place, values={"q": runs.evidence(1, 1) | row})
     variant = runs.build(place, "reranker", {"q": runs.evidence(1, 1) | row}, baseline=baseline)
-    found = tracking.figures(variant, baseline)
+    found = display.figures(variant, baseline)
     assert len(found) == 80
     assert next(iter(found)) == "delta/context/sufficient"
     assert {"context/sufficient", "context/measure_69", "delta/retrieval/coverage_at_640_tokens"} <= found.keys()
@@ -274,7 +275,7 @@ def test_metrics_are_those_at_the_studys_own_cut_offs(place):
         *(f"retrieval/coverage_at_{tokens}_tokens" for tokens in (160, 640, 1280)),
         "retrieval/coverage_area_640_tokens",
     ]
-    found = tracking.figures(runs.build(place, values={"q": dict.fromkeys(names, 1.0)}), None)
+    found = display.figures(runs.build(place, values={"q": dict.fromkeys(names, 1.0)}), None)
     assert set(found) == set(names) - {
         "retrieval/recall_at_10",
         "retrieval/coverage_at_50",
@@ -286,11 +287,11 @@ def test_metrics_are_those_at_the_studys_own_cut_offs(place):
 
 
 def test_what_does_not_apply_is_not_a_metric(place):
-    assert tracking.figures(runs.build(place, values={"q": {"context/sufficient": None}}), None) == {}
+    assert display.figures(runs.build(place, values={"q": {"context/sufficient": None}}), None) == {}
 
 
 def test_parameters_are_flat_and_visibly_cut():
-    found = tracking.parameters(
+    found = display.parameters(
         {"a": {"b": None, "c": [1, "д"], "пусто": {}}, "long": "x" * 501, "cost": {"отдел, 50%": 0.5}, "on": True}
     )
     assert found["a.b"] == "null"
@@ -300,7 +301,7 @@ def test_parameters_are_flat_and_visibly_cut():
     assert found["cost.отдел-x2c- 50-x25-"] == "0.5"
     assert len(found["long"]) == 500
     assert found["long"].endswith(" ... (cut)")
-    assert tracking.cut("x" * 500) == "x" * 500
+    assert display.cut("x" * 500) == "x" * 500
 
 
 @settings(max_examples=300)
@@ -308,31 +309,26 @@ def test_parameters_are_flat_and_visibly_cut():
 def test_every_name_is_legal(name):
     from mlflow.utils.validation import _validate_metric_name, _validate_param_name, _validate_tag_name
 
-    made = tracking.legal(name)
+    made = display.legal(name)
     for check in (_validate_metric_name, _validate_param_name, _validate_tag_name):
         check(made)
     assert len(made) <= 250
 
 
 def test_a_password_in_an_address_is_not_shown():
-    assert tracking.public("x http://anna:s@127.0.0.1:9/a@b y") == "x http://127.0.0.1:9/a@b y"
-    assert tracking.public("anna@example.org") == "anna@example.org"
-    assert (
-        tracking.public("postgresql://u:p@ss@host/db and http://u:p/w@host:1/x")
-        == "postgresql://host/db and http://host:1/x"
-    )
-    assert tracking.public("postgresql://host:5/db?user=u&password=geheim&x=1") == (
+    assert public("x http://anna:s@127.0.0.1:9/a@b y") == "x http://127.0.0.1:9/a@b y"
+    assert public("anna@example.org") == "anna@example.org"
+    assert public("postgresql://u:p@ss@host/db and http://u:p/w@host:1/x") == "postgresql://host/db and http://host:1/x"
+    assert public("postgresql://host:5/db?user=u&password=geheim&x=1") == (
         "postgresql://host:5/db?user=u&password=...&x=1"
     )
-    assert (
-        tracking.public("http://host:5000/a@b ['http://host', 'a@b']") == "http://host:5000/a@b ['http://host', 'a@b']"
-    )
-    assert tracking.parameters({"tracking": {"uri": "https://a:b@host"}}) == {"tracking.uri": "https://host"}
+    assert public("http://host:5000/a@b ['http://host', 'a@b']") == "http://host:5000/a@b ['http://host', 'a@b']"
+    assert display.parameters({"tracking": {"uri": "https://a:b@host"}}) == {"tracking.uri": "https://host"}
 
 
 def test_a_legal_name_stays_as_it_is():
     for name in ("retrieval/recall_at_5", "reranker._target_", "отдел/中文"):
-        assert tracking.legal(name) == name
+        assert display.legal(name) == name
 
 
 @pytest.mark.parametrize("uri", ["./mlruns", "mlruns", "file:///tmp/mlruns", "file:mlruns"])
@@ -528,8 +524,8 @@ def test_the_measure_that_a_study_declared_is_sent_with_its_difference(place):
         values = [{"q": runs.evidence(1, 1) | {"retrieval/ndcg_at_50": x}} for x in (0.25, 1.0)]
         baseline = runs.build(place, values=values[0], config=config, study=f"{primary}")
         variant = runs.build(place, "reranker", values[1], baseline=baseline, config=config, study=f"{primary}")
-        found = tracking.figures(variant, baseline)
+        found = display.figures(variant, baseline)
         assert (found.get("retrieval/ndcg_at_50"), found.get("delta/retrieval/ndcg_at_50")) == (
             (1.0, 0.75) if sent else (None, None)
         )
-        assert ("retrieval/ndcg_at_50" in tracking.figures(baseline, None)) is sent
+        assert ("retrieval/ndcg_at_50" in display.figures(baseline, None)) is sent

@@ -18,9 +18,9 @@ from ablate.environment import environment
 from ablate.evaluate import Evaluation, timed
 from ablate.identity import Side, digest
 from ablate.latency import Timing
+from ablate.page import public
 from ablate.records import COMPACT
 from ablate.score import to_json
-from ablate.tracking import public
 from ablate.types import Chunk, Query, Trace
 
 Files = dict[str, Any]

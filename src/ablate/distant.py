@@ -9,11 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ablate.comparison import DOCUMENT_NDCG, P50, RESHAPING, SUFFICIENT, TOKENS, VIOLATIONS, short, some
+from ablate.display import legal
 from ablate.errors import ConfigError
 from ablate.page import Page, milliseconds, signed
 from ablate.records import RunNotFound
 from ablate.statistics.words import Word
-from ablate.tracking import Store, legal, patient, reason
+from ablate.tracking import Store, patient, reason
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

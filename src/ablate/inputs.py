@@ -14,9 +14,10 @@ from typing import Any
 from ablate import identity, weights
 from ablate.config import Node, located
 from ablate.dataset import fingerprint
+from ablate.display import flat
 from ablate.errors import AblateError
 from ablate.identity import Side, digest
-from ablate.tracking import flat, public
+from ablate.page import public
 from ablate.types import Dataset, Document, Query, Truth
 
 LENGTH = 16

@@ -36,6 +36,12 @@ def clean(text: str) -> str:
     return "".join(" " if unicodedata.category(char) in moving else char for char in text).strip()
 
 
+def public(address: str) -> str:
+    """An address, or a message that quotes one, without the password in it, whether it is written as it should be."""
+    address = re.sub(r"(?<=://)(?:[^/\s'\",]*@|[^/@\s:]*:(?!\d+[/?#])[^\s'\"]*@)", "", address)
+    return re.sub(r"(?<=[?&]password=)[^&\s'\"]*", "...", address)
+
+
 class Page(Protocol):
     """How the parts of a comparison are written down."""
 

@@ -23,6 +23,7 @@ from ablate.config import Node, recorded
 from ablate.errors import NotComparable
 from ablate.evaluate import asked, at_all_cutoffs, audited, marked
 from ablate.identity import code, digest, study_name
+from ablate.page import public
 from ablate.records import COMPACT, BrokenRecord, RunRecord
 from ablate.review.sides import chunks
 from ablate.score import Reader, Scoring, of_record, summarise, to_json
@@ -32,7 +33,6 @@ from ablate.score.judged import unjudged
 from ablate.score.standards import Standards, standards
 from ablate.statistics import clustered
 from ablate.study import tracked
-from ablate.tracking import public
 from ablate.types import Candidates, Chunk, Context, Dataset, Document, Hit, Query, Trace
 from ablate.workspace import Workspace
 
