@@ -149,6 +149,14 @@ def test_clusters_that_moved_as_one_count_once_and_others_as_they_moved():
 
 
 @lawful
+@given(pairs, some.sampled_from([0, 200, 10**6]))
+def test_of_sums_alone_comes_the_p_value_that_the_bounds_are_made_with(pair, work):
+    test = sign_flip(pair, work=work)
+    for fast, tail in ((test.p_greater(), test.above), (test.p_less(), test.below)):
+        assert fast == pytest.approx(tail.at(0.0), rel=1e-12 if test.draws is None else 0, abs=0)
+
+
+@lawful
 @given(
     some.lists(some.tuples(some.integers(-4, 4), some.integers(1, 4)), min_size=1, max_size=40),
     some.sampled_from([300, 3_000, 30_000]),

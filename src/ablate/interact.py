@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from ablate.comparison import RESHAPING, probability, short
@@ -122,4 +122,4 @@ def data(square: Square) -> dict[str, Any]:
 
 
 def _interval(found: Interplay) -> dict[str, Any]:
-    return {"interaction": {key: value for key, value in asdict(found.found).items() if key != "word"}}
+    return {"interaction": {key: value for key, value in found.found.data().items() if key != "word"}}

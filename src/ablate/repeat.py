@@ -114,7 +114,7 @@ class Repeat:
             "measure": self.measure,
             "queries": len(self.baseline.queries),
             "differing": list(self.differing),
-            "verdict": asdict(self.verdict),
+            "verdict": self.verdict.data(),
             "placebo": {"false": self.false, "error": self.error, "variants": words} if words else None,
             "latency": self.latency(),
         }

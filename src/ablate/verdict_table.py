@@ -78,7 +78,7 @@ def row(baseline: RunRecord, variant: RunRecord, label: str, finding: Finding, f
 
 def interval(found: Verdict) -> str:
     """Blank where no query moved: the word says it."""
-    return "" if found.word == Word.IDENTICAL else between((found.low, found.high))
+    return "" if found.word == Word.IDENTICAL else between(found.interval)
 
 
 def between(ends: tuple[float | None, float | None]) -> str:
@@ -97,8 +97,8 @@ def finding_data(baseline: RunRecord, variant: RunRecord, finding: Finding, few:
     labels = risk(baseline, variant, finding) if few else None
     return {
         "measure": finding.measure,
-        **asdict(finding.verdict),
-        "critical_cohorts": {cohort: asdict(found) for cohort, found in finding.cohorts.items()},
+        **finding.verdict.data(),
+        "critical_cohorts": {cohort: found.data() for cohort, found in finding.cohorts.items()},
         "critical_queries_lost": list(finding.lost),
         "label_risk": asdict(labels) if labels else None,
     }

@@ -17,11 +17,27 @@ def bounds(found: Differences, test: SignFlip, alpha: float) -> Bounds:
     free of rare and large changes, and is too sure of itself where few have moved. Too few clusters for the test to
     reach the level give no bound of either kind.
     """
-    inverted = test.at_least(alpha), test.at_most(alpha)
-    if found.reach is None or inverted[0] is None or inverted[1] is None:
-        return inverted
+    if found.reach is None:
+        return test.at_least(alpha), test.at_most(alpha)
+    if not test.reaches(alpha):
+        return None, None
     low, high = score_bounds(found, found.reach, found.weight, alpha)
-    return (low, high) if found.binary else (min(low, inverted[0]), max(high, inverted[1]))
+    if found.binary:
+        return low, high
+    least, most = test.at_least(alpha), test.at_most(alpha)
+    return (None, None) if least is None or most is None else (min(low, least), max(high, most))
+
+
+def negligible(found: Differences, test: SignFlip, alpha: float, margin: float) -> bool:
+    """Whether both bounds lie inside the margin, not on it; first those found quickly, which are no wider."""
+    if found.reach is not None and not inside(*score_bounds(found, found.reach, found.weight, alpha), margin):
+        return False
+    return inside(*bounds(found, test, alpha), margin)
+
+
+def inside(at_least: float | None, at_most: float | None, margin: float) -> bool:
+    """Whether both bounds lie inside the margin, not on it."""
+    return at_least is not None and at_most is not None and -margin < at_least and at_most < margin
 
 
 def interval(found: Differences, test: SignFlip, alpha: float) -> Bounds:

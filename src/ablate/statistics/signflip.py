@@ -19,9 +19,10 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,8 @@ from ablate.statistics.differences import Differences
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
+Atoms = tuple[Whole, Whole, Floats]
+"""Sums, numbers of queries, and chances of sets."""
 
 WORK = 1_000_000
 """Up to how many additions every set is counted; beyond, sets are drawn."""
@@ -66,28 +69,41 @@ class SignFlip:
     """The test of one set of differences, at any supposed mean and any level.
 
     `moved` is the number of clusters whose differences do not sum to 0. `draws` is how many sets were drawn with
-    `seed`, None where all were counted.
+    `seed`, None where all were counted. What was found under the flips is found when it is asked for: a p-value at 0
+    takes much less than bounds. `turned` says that the sides were swapped for that.
     """
 
     estimate: float
     clusters: int
     moved: int
-    above: Tail
-    below: Tail
+    flips: Flips
+    turned: bool
     draws: int | None
     seed: int | None
 
+    @property
+    def above(self) -> Tail:
+        return self.flips.tails[self.turned]
+
+    @property
+    def below(self) -> Tail:
+        return self.flips.tails[not self.turned]
+
     def p_greater(self, delta: float = 0.0) -> float:
         """One-sided: how often flips give so high a sum, if the mean is `delta`."""
-        return self.above.at(delta)
+        return self.above.at(delta) if delta else self.flips.at_zero[self.turned]
 
     def p_less(self, delta: float = 0.0) -> float:
         """One-sided: how often flips give so low a sum, if the mean is `delta`."""
-        return self.below.at(-delta)
+        return self.below.at(-delta) if delta else self.flips.at_zero[not self.turned]
 
     def p(self, delta: float = 0.0) -> float:
         """Two-sided."""
         return min(1.0, 2 * min(self.p_greater(delta), self.p_less(delta)))
+
+    def reaches(self, alpha: float) -> bool:
+        """Whether there are clusters enough for bounds at level 1 - alpha."""
+        return (0.5**self.clusters if self.draws is None else float(self.above.chances[0])) <= alpha
 
     def at_least(self, alpha: float) -> float | None:
         """The one-sided lower bound at level 1 - alpha; None where there are too few clusters for one."""
@@ -119,27 +135,87 @@ def sign_flip(found: Differences, draws: int = DRAWS, seed: int = SEED, work: in
     clusters = sorted(zip(sums, (size for _, size in found.clusters), strict=True))
     mirrored = sorted((-total, size) for total, size in clusters)
     turned = mirrored > clusters
-    chosen = mirrored if turned else clusters
-    above, below, counted = _flipped(tuple(chosen), unit, slack, draws, seed, work)
+    flips = _flips(tuple(mirrored if turned else clusters), unit, slack, draws, seed, work)
     return SignFlip(
         estimate=float(found.mean),
         clusters=len(clusters),
         moved=sum(total != 0 for total in sums),
-        above=below if turned else above,
-        below=above if turned else below,
-        draws=None if counted else draws,
-        seed=None if counted else seed,
+        flips=flips,
+        turned=turned,
+        draws=None if flips.counted else draws,
+        seed=None if flips.counted else seed,
     )
 
 
-@lru_cache(maxsize=1024)  # in a small cohort many variants move as many clusters, and no more is asked
-def _flipped(
-    clusters: tuple[tuple[int, int], ...], unit: Fraction, slack: int, draws: int, seed: int, work: int
-) -> tuple[Tail, Tail, bool]:
-    """The tails of sorted clusters, and whether every set was counted."""
-    counted = _counted(list(clusters), work)
-    atoms = _drawn(list(clusters), draws, seed) if counted is None else counted
-    return *_tails(*atoms, unit, slack, 1.0 if counted else draws + 1.0), counted is not None
+@dataclass(frozen=True, eq=False)
+class Flips:
+    """What sorted clusters come to under flips: every set of them is counted where `work` allows it, or sets are drawn.
+
+    Sums are whole numbers of `unit`, and those that differ by no more than `slack` are equal.
+    """
+
+    clusters: tuple[tuple[int, int], ...]
+    unit: Fraction
+    slack: int
+    draws: int
+    seed: int
+    work: int
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        return _groups(self.clusters)
+
+    @cached_property
+    def dense(self) -> bool:
+        """Whether sums and sizes lie so close that sets are counted in a table."""
+        sums = 1 + sum(abs(group.total) * group.steps for group in self.groups)
+        return sums * self.wide <= _dense(self.work)
+
+    @property
+    def wide(self) -> int:
+        """How many sizes a set may have."""
+        return 1 + sum(group.size * group.steps for group in self.groups)
+
+    @cached_property
+    def listed(self) -> Atoms | None:
+        """The sets one by one, where they lie far apart; None where they do not, or there are too many."""
+        return None if self.dense else _listed(self.groups, self.work)
+
+    @cached_property
+    def counted(self) -> bool:
+        """Whether every set is counted."""
+        return _affordable(self.groups, self.wide, self.work) if self.dense else self.listed is not None
+
+    @cached_property
+    def atoms(self) -> Atoms:
+        """Sum, number of queries and chance of every set of clusters, or of each that was drawn."""
+        if not self.counted:
+            return _drawn(self.clusters, self.draws, self.seed)
+        return self.listed or _filled(self.groups)
+
+    @cached_property
+    def at_zero(self) -> tuple[float, float]:
+        """The chances that the mean of a set is at most 0 and at least 0: of the sums alone, sizes do not matter."""
+        if self.counted and self.dense:
+            sums, _, chances = _filled([replace(group, size=0) for group in self.groups if group.total])
+        else:
+            sums, _, chances = self.atoms
+        above, below = (float(chances[sides <= self.slack].sum()) / self.total for sides in (sums, -sums))
+        return max(above, sys.float_info.min), max(below, sys.float_info.min)
+
+    @cached_property
+    def tails(self) -> tuple[Tail, Tail]:
+        """The chances that the mean of a set is at most x, and that its negative is."""
+        return _tails(*self.atoms, self.unit, self.slack, self.total)
+
+    @property
+    def total(self) -> float:
+        """What the chances of all sets add up to."""
+        return 1.0 if self.counted else self.draws + 1.0
+
+
+_flips = lru_cache(maxsize=256)(Flips)
+"""In a small cohort many variants move as many clusters, and no more is asked."""
 
 
 def _units(found: Differences) -> tuple[list[int], Fraction, int]:
@@ -160,20 +236,6 @@ def _units(found: Differences) -> tuple[list[int], Fraction, int]:
     return [round(Fraction(total, found.denominator) / unit) for total in sums], unit, len(sums)
 
 
-def _counted(clusters: list[tuple[int, int]], work: int) -> tuple[Whole, Whole, Floats] | None:
-    """Sum, number of queries and chance of every set of clusters; equal ones together. None if it takes too long.
-
-    Equal clusters are chosen together, k of n with binomial chance. Those that sum to 0 come last: they only add
-    queries, and far tails of how many are left out.
-    """
-    groups = _groups(clusters)
-    sums = 1 + sum(abs(group.total) * group.steps for group in groups)
-    sizes = 1 + sum(group.size * group.steps for group in groups)
-    if sums * sizes > _dense(work):
-        return _listed(groups, work)
-    return _filled(groups) if _affordable(groups, sizes, work) else None
-
-
 @dataclass(frozen=True, slots=True)
 class Group:
     """Equal clusters, `number` of them, each of `size` queries that sum to `total`; a set holds any of `chosen`."""
@@ -192,7 +254,8 @@ class Group:
         return _binomial(self.number, self.chosen.start, self.chosen.stop)
 
 
-def _groups(clusters: list[tuple[int, int]]) -> list[Group]:
+def _groups(clusters: Iterable[tuple[int, int]]) -> list[Group]:
+    """Equal clusters together; those that sum to 0 last: they only add queries, rare numbers of them are left out."""
     ordered = sorted(Counter(clusters).items(), key=lambda group: (group[0][0] == 0, group))
     return [Group(total, size, _chosen(number, total == 0), number) for (total, size), number in ordered]
 
@@ -202,8 +265,8 @@ def _dense(sets: int) -> int:
     return 4 * sets + 1000
 
 
-def _listed(groups: list[Group], work: int) -> tuple[Whole, Whole, Floats] | None:
-    """As `_counted`, set by set: for sums that lie far apart."""
+def _listed(groups: list[Group], work: int) -> Atoms | None:
+    """Every set of clusters, one by one: for sums that lie far apart. None if there are too many."""
     last = max(len(group.chosen) if group.total == 0 else 1 for group in groups)
     sums, sizes, chances = np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1)
     for group in groups:
@@ -218,7 +281,7 @@ def _listed(groups: list[Group], work: int) -> tuple[Whole, Whole, Floats] | Non
     return sums, sizes, chances
 
 
-def _together(sums: Whole, sizes: Whole, chances: Floats) -> tuple[Whole, Whole, Floats]:
+def _together(sums: Whole, sizes: Whole, chances: Floats) -> Atoms:
     """Sets of equal sum and size as one, where these lie dense enough for it to be worth while."""
     low, few = int(sums.min()), int(sizes.min())
     wide = int(sizes.max()) - few + 1
@@ -260,8 +323,8 @@ def _repeated(bits: int, step: int, times: int) -> int:
     return bits
 
 
-def _filled(groups: list[Group]) -> tuple[Whole, Whole, Floats]:
-    """As `_counted`, in a table of sums by sizes: for sums that lie close."""
+def _filled(groups: list[Group]) -> Atoms:
+    """Every set of clusters, in a table of sums by sizes: for sums that lie close."""
     table = np.ones((1, 1))
     for group in groups:
         table = (_widened if group.total == 0 and table.shape[1] < group.steps else _moved)(table, group)
@@ -307,8 +370,8 @@ def _binomial(number: int, start: int, stop: int) -> Floats:
     return np.array(chances)
 
 
-def _drawn(clusters: list[tuple[int, int]], draws: int, seed: int) -> tuple[Whole, Whole, Floats]:
-    """As `_counted`, of sets drawn with fair coins, and of the empty set, which was observed.
+def _drawn(clusters: Sequence[tuple[int, int]], draws: int, seed: int) -> Atoms:
+    """Sets drawn with fair coins, and the empty set, which was observed.
 
     Eight clusters are added at a time, by what each of their 256 sets comes to.
     """

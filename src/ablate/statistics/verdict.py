@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from ablate.measures import HIGHER, LOWER
-from ablate.statistics.bounds import bounds, interval
+from ablate.statistics.bounds import Bounds, bounds, interval, negligible
 from ablate.statistics.differences import Differences, exact
 from ablate.statistics.holm import Step, holm
 from ablate.statistics.power import POWER, Spread, detectable, needed, needed_for_sameness, spread
@@ -16,40 +18,129 @@ from ablate.statistics.words import Word
 ALPHA = 0.05
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Verdict:
     """What one variant did to one measure, among the `family` of variants that were asked about together.
 
-    `difference` is variant - baseline. `low` and `high` bound it at level 1 - `alpha`, where `alpha` is this variant's
-    share in the family: the interval excludes 0 just when `p` <= `alpha`, which is when `p_adjusted` is at most the
-    family's level. `at_least` and `at_most` are one-sided at the same level; `negligible` says that both lie inside
-    the margin, whatever the word. A bound is None where too few clusters could give one. `moved` of the `clusters`
-    have a difference, and `smallest_p` is the least that these could have given. `needed` queries would find a
-    difference of the margin at 80 % power; where there are as many, `needed` would show that there is none. These find
-    one of `detectable`. Both are None where nothing spreads. `draws` and `seed` are None where the test counted every
-    flip.
+    Bounds are found when they are asked for. `sufficient` is what the variant did to the measure that must not fall by
+    more than the margin, and `better` the good direction of its own.
     """
 
-    word: Word
-    difference: float
-    low: float | None
-    high: float | None
-    at_least: float | None
-    at_most: float | None
-    negligible: bool
-    alpha: float
-    p: float
-    p_adjusted: float
+    found: Differences
+    test: SignFlip
+    step: Step
     family: int
-    n: int
-    clusters: int
-    moved: int
-    smallest_p: float
     margin: float
-    needed: int | None
-    detectable: float | None
-    draws: int | None
-    seed: int | None
+    sufficient: Differences | None
+    better: str
+
+    @cached_property
+    def word(self) -> Word:
+        if self.found.unchanged:
+            return Word.IDENTICAL
+        if self.step.rejected and (self.found.mean > 0) != (self.better == LOWER):
+            fell = self.sufficient is not None and self.sufficient.mean < -exact(self.margin)
+            return Word.MIXED if fell else Word.BETTER
+        if self.step.rejected:
+            return Word.WORSE
+        return Word.EQUIVALENT if self.negligible else Word.CANNOT_TELL
+
+    @property
+    def difference(self) -> float:
+        """Variant - baseline."""
+        return self.test.estimate
+
+    @property
+    def n(self) -> int:
+        return self.found.n
+
+    @property
+    def clusters(self) -> int:
+        return self.test.clusters
+
+    @property
+    def moved(self) -> int:
+        """How many clusters have a difference."""
+        return self.test.moved
+
+    @property
+    def smallest_p(self) -> float:
+        """The least p-value that as many could have given."""
+        return self.test.smallest_p
+
+    @property
+    def alpha(self) -> float:
+        """The variant's share of the family's level."""
+        return self.step.alpha
+
+    @property
+    def p(self) -> float:
+        return self.step.p
+
+    @property
+    def p_adjusted(self) -> float:
+        """For the family: at most the family's level just when `p` <= `alpha`."""
+        return self.step.adjusted
+
+    @cached_property
+    def interval(self) -> Bounds:
+        """What the difference may be at level 1 - `alpha`: it excludes 0 just when `p` <= `alpha`."""
+        return interval(self.found, self.test, self.alpha)
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """What the difference is at least and at most, each at level 1 - `alpha`; None where clusters are too few."""
+        return bounds(self.found, self.test, self.alpha)
+
+    @property
+    def low(self) -> float | None:
+        return self.interval[0]
+
+    @property
+    def high(self) -> float | None:
+        return self.interval[1]
+
+    @property
+    def at_least(self) -> float | None:
+        return self.bounds[0]
+
+    @property
+    def at_most(self) -> float | None:
+        return self.bounds[1]
+
+    @cached_property
+    def negligible(self) -> bool:
+        """Whether both bounds lie inside the margin, whatever the word."""
+        return negligible(self.found, self.test, self.alpha, self.margin)
+
+    @cached_property
+    def needed(self) -> int | None:
+        """How many queries could tell at 80 % power; None where nothing spreads.
+
+        They find a difference of the margin or, where there are as many, show that there is none.
+        """
+        if self.spread is None:
+            return None
+        finding = needed(self.spread, self.margin, self.alpha, POWER)
+        both_sides = (1 + POWER) / 2
+        return finding if finding > self.n else needed_for_sameness(self.found, self.margin, self.alpha, both_sides)
+
+    @cached_property
+    def detectable(self) -> float | None:
+        """The difference that these queries find at 80 % power."""
+        return detectable(self.spread, self.n, self.alpha, POWER) if self.spread else None
+
+    @cached_property
+    def spread(self) -> Spread | None:
+        return None if self.found.unchanged else spread(self.found)
+
+    def data(self) -> dict[str, Any]:
+        """All of it, for programs; `draws` and `seed` are null where the test counted every flip."""
+        told = (
+            *("word", "difference", "low", "high", "at_least", "at_most", "negligible", "alpha", "p", "p_adjusted"),
+            *("family", "n", "clusters", "moved", "smallest_p", "margin", "needed", "detectable"),
+        )
+        return {**{name: getattr(self, name) for name in told}, "draws": self.test.draws, "seed": self.test.seed}
 
 
 def verdict(
@@ -82,68 +173,6 @@ def verdicts(
     steps = holm({name: test.p() for name, test in tests.items()}, alpha)
     beside = sufficient or {}
     return {
-        name: _verdict(found, tests[name], steps[name], len(family), margin, beside.get(name), better)
+        name: Verdict(found, tests[name], steps[name], len(family), margin, beside.get(name), better)
         for name, found in family.items()
     }
-
-
-def _verdict(
-    found: Differences,
-    test: SignFlip,
-    step: Step,
-    family: int,
-    margin: float,
-    sufficient: Differences | None,
-    better: str,
-) -> Verdict:
-    at_least, at_most = bounds(found, test, step.alpha)
-    low, high = interval(found, test, step.alpha)
-    small = inside(at_least, at_most, margin)
-    seen = spread(found)
-    told = seen is not None and not found.unchanged
-    return Verdict(
-        word=_word(found, step, small, margin, sufficient, better),
-        difference=test.estimate,
-        low=low,
-        high=high,
-        at_least=at_least,
-        at_most=at_most,
-        negligible=small,
-        alpha=step.alpha,
-        p=step.p,
-        p_adjusted=step.adjusted,
-        family=family,
-        n=found.n,
-        clusters=test.clusters,
-        moved=test.moved,
-        smallest_p=test.smallest_p,
-        margin=margin,
-        needed=_needed(found, seen, margin, step.alpha) if told and seen else None,
-        detectable=detectable(seen, found.n, step.alpha, POWER) if told and seen else None,
-        draws=test.draws,
-        seed=test.seed,
-    )
-
-
-def _needed(found: Differences, seen: Spread, margin: float, alpha: float) -> int:
-    """How many queries could tell: where there are enough to find a difference, how many show that there is none."""
-    finding = needed(seen, margin, alpha, POWER)
-    both_sides = (1 + POWER) / 2
-    return finding if finding > found.n else needed_for_sameness(found, margin, alpha, both_sides)
-
-
-def _word(
-    found: Differences, step: Step, small: bool, margin: float, sufficient: Differences | None, better: str
-) -> Word:
-    if found.unchanged:
-        return Word.IDENTICAL
-    if step.rejected and (found.mean > 0) != (better == LOWER):
-        return Word.MIXED if sufficient is not None and sufficient.mean < -exact(margin) else Word.BETTER
-    if step.rejected:
-        return Word.WORSE
-    return Word.EQUIVALENT if small else Word.CANNOT_TELL
-
-
-def inside(at_least: float | None, at_most: float | None, margin: float) -> bool:
-    """Whether both bounds lie inside the margin, not on it."""
-    return at_least is not None and at_most is not None and -margin < at_least and at_most < margin
