@@ -25,6 +25,7 @@ from ablate.evaluate import (
     truncated,
 )
 from ablate.filter import Declared
+from ablate.measures import OF_A_RUN
 from ablate.packer import TopK
 from ablate.pipeline import Line, ready
 from ablate.reranker import Keep, Pairwise
@@ -32,6 +33,7 @@ from ablate.retriever import Bm25, Dense
 from ablate.score import Scoring, of_trace
 from ablate.tokens import Words
 from ablate.types import Acl, Candidates, Dataset, Document, Hit, Query, Span, Truth, Unit
+from ablate.verdict import direction
 
 ANNA = frozenset({"user:anna"})
 DOCUMENTS = (
@@ -287,6 +289,14 @@ def test_a_run_has_values_of_every_query_at_k_at_depth_and_at_the_cutoffs(tmp_pa
     assert found.measures["context/sufficient"]["mean"] == 0.5
     assert found.measures["ingestion/coverage"]["mean"] == 1
     assert found.traces[1].query.cohorts == {"granularity": "document"}
+
+
+def test_what_only_a_whole_run_has_is_known_by_its_name(tmp_path):
+    data = dataset(tmp_path)
+    found = evaluate(made(data), audited(data), SCORING)
+    single = set().union(*found.values.values())
+    judged = {name for name in found.measures if direction(name)}
+    assert {name for name in judged if name.startswith(OF_A_RUN)} == judged - single
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ablate import table
+from ablate.comparison import SUFFICIENT, word
 from ablate.errors import ConfigError
 from ablate.frontier import Cost, Point, cheapest, efficient, sentences
 from ablate.label_risk import label_risk
 from ablate.statistics import Word, differences, verdict
-from ablate.verdict import Declared, judged, primary
+from ablate.verdict import Declared, Finding, judged, primary
 from ablate.workspace import Workspace
 
 DECLARED = {"verdict": {"_target_": "ablate.verdict.Declared", "primary": None, "margin": 0.1}}
@@ -51,6 +52,35 @@ def test_a_margin_that_says_nothing_is_refused(margin):
 def test_a_primary_measure_that_is_none_is_refused(name):
     with pytest.raises(ConfigError, match="primary: found"):
         Declared(name, 0.1)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["latency/total_p95", "ingestion/coverage", "abstention/auroc", "cohort/kind/a/context/sufficient"],
+)
+def test_a_primary_measure_is_one_of_which_every_query_has_a_value(name):
+    with pytest.raises(ConfigError, match="of which every query has a value on both sides"):
+        Declared(name, 0.1)
+
+
+def test_a_rank_that_may_be_never_is_no_primary_measure_for_what_is_lost_would_leave_the_mean(place):
+    with pytest.raises(ConfigError, match="of which every query has a value on both sides"):
+        Declared("retrieval/completion_rank", 1)
+    old = {"verdict": {**DECLARED["verdict"], "primary": "retrieval/completion_rank"}}
+    baseline = runs.build(place, values=values(4, 9), config=old)
+    assert judged([baseline, runs.build(place, "new", values(5, 9), baseline=baseline, config=old)]) == {}
+
+
+def test_a_cohort_that_gains_where_less_is_better_costs_nothing(place):
+    tokens = {"verdict": {**DECLARED["verdict"], "primary": "context/tokens", "margin": 10}}
+    names = {query: {"kind": "a" if n % 2 else "б"} for n, query in enumerate(values(40, 80))}
+    less, more = ({query: {"context/tokens": 500.0 + n % 2 * by} for n, query in enumerate(names)} for by in (0, 90))
+    for before, after, costs in ((more, less, []), (less, more, ["kind=a"])):
+        folder = Workspace(place.root / str(bool(costs)))
+        baseline = runs.build(folder, values=before, config=tokens, cohorts=names)
+        baseline.facts["critical_cohorts"] = ["kind=a", "kind=б"]
+        variant = runs.build(folder, "new", after, baseline=baseline, config=tokens, cohorts=names)
+        assert judged([baseline, variant])[variant.id].costs == costs
 
 
 def test_the_primary_measure_is_what_was_declared_and_else_fits_what_changes(place):
@@ -156,6 +186,23 @@ def test_a_gain_that_costs_a_critical_cohort_or_query_is_said_in_the_first_line(
     assert first.startswith("better: new +0.400 (but loses 1 critical query (вопрос-002) and costs kind=access -1.000)")
 
 
+def test_a_variant_that_failed_is_said_in_the_first_line_beside_the_words(place):
+    before, after = values(50, 60), values(20, 60)
+    baseline, variant = pair(place, before, after, critical={"вопрос-030": True})
+    broken = runs.build(place, "bm25", baseline=baseline, component="retriever", error="пусто", config=DECLARED)
+    told = [baseline, variant, broken]
+    first = table.compare(told, told).answer
+    assert first == "worse: new -0.500 (and loses 1 critical query (вопрос-030)); failed: bm25"
+
+
+def test_queries_enough_for_the_margin_are_not_said_to_be_needed():
+    few = differences(dict.fromkeys(map(str, range(40)), 0.0), {str(n): float(n < 4) for n in range(40)})
+    for margin, said in ((0.15, True), (0.2, False)):
+        unsure = verdict(few, margin)
+        assert (unsure.word, unsure.needed > unsure.n) == (Word.CANNOT_TELL, said)
+        assert any("needs about" in text for text in word(Finding(SUFFICIENT, unsure))) == said
+
+
 def test_what_is_forbidden_comes_before_every_gain(place):
     shown = {q: {**row, "acl/violations": 1.0} for q, row in values(30, 40).items()}
     baseline, variant = pair(place, values(10, 40), shown)
@@ -247,6 +294,17 @@ def test_the_frontier_holds_what_nothing_beats_at_its_price():
     assert cheapest(found, Cost.TOKENS, safe).label == "a"
     assert cheapest(found, Cost.TOKENS, lambda label: label != "a").label == "б"
     assert cheapest([found[0], found[4]], Cost.TOKENS, safe) is None
+    assert cheapest([found[0], point("as dear", 0.5, 499.9)], Cost.TOKENS, safe) is None
+
+
+def test_that_nothing_cheaper_is_proved_is_not_told_as_if_nothing_were_cheaper():
+    def last(*found):
+        *_, said = sentences([point("base", 0.5, 500), *found], "context/sufficient", 0.1, {})
+        return said.partition(": ")[2]
+
+    nan = float("nan")
+    assert last(point("a", 0.4, 200, nan), point("b", 0.4, 900, nan)) == "none of the 1 that are cheaper is shown to be"
+    assert last(point("b", 0.4, 900, nan)) == "none is cheaper"
 
 
 def test_what_was_not_timed_is_on_no_frontier_of_time():

@@ -33,7 +33,9 @@ def answer(runs: Sequence[Told], cheap: Mapping[Cost, Point] = MappingProxyType(
     """
     leaking = [told.label for told in runs if told.record.finished and forbidden(told.record)]
     alarm = f"FORBIDDEN documents in {', '.join(leaking)}" if leaking else ""
-    return "; ".join(filter(None, [alarm, *(words(runs) or plain(runs)), *saving(cheap)]))
+    broken = [told.label for told in runs if not told.record.finished]
+    failed = f"failed: {some(broken)}" if broken else ""
+    return "; ".join(filter(None, [alarm, *(words(runs) or [plain(runs)]), failed, *saving(cheap)]))
 
 
 def words(runs: Sequence[Told]) -> list[str]:
@@ -53,17 +55,18 @@ def words(runs: Sequence[Told]) -> list[str]:
 def sized(label: str, finding: Finding) -> str:
     """A variant with its difference, in what, if that is not evidence in the context, and what it costs."""
     measure = "" if finding.measure == SUFFICIENT else f" in {short(finding.measure)}"
-    fell = ["falls on sufficient"] if finding.verdict.word == Word.MIXED else []
+    word = finding.verdict.word
+    fell = ["falls on sufficient"] if word == Word.MIXED else []
     costs = " and ".join([*fell, *harm(finding)])
-    return f"{label} {signed(finding.verdict.difference)}{measure}" + (f" (but {costs})" if costs else "")
+    return f"{label} {signed(finding.verdict.difference)}{measure}" + (
+        f" ({'and' if word == Word.WORSE else 'but'} {costs})" if costs else ""
+    )
 
 
-def plain(runs: Sequence[Told]) -> Iterator[str]:
+def plain(runs: Sequence[Told]) -> str:
     """What is said where no variant has a word."""
     finished = [told for told in runs if told.record.finished]
-    yield "; ".join(f"{told.label}: {alone(told.record)}" for told in finished if told.record.is_baseline)
-    if failed := [told.label for told in runs if not told.record.finished]:
-        yield f"failed: {some(failed)}"
+    return "; ".join(f"{told.label}: {alone(told.record)}" for told in finished if told.record.is_baseline)
 
 
 def saving(cheap: Mapping[Cost, Point]) -> Iterator[str]:

@@ -171,9 +171,14 @@ def word(finding: Finding | None) -> Iterator[str]:
     if finding is None:
         return
     found = finding.verdict
-    more = f", needs about {found.needed} queries" if found.word == Word.CANNOT_TELL and found.needed else ""
+    more = f", needs about {found.needed} queries" if lacking(found) else ""
     yield f"{found.word} in {short(finding.measure)}: {span(found)}{more}"
     yield from harm(finding)
+
+
+def lacking(found: Verdict) -> bool:
+    """Whether more queries would tell; with enough for the margin there is only no proof that the effect is smaller."""
+    return found.word == Word.CANNOT_TELL and found.needed is not None and found.needed > found.n
 
 
 def harm(finding: Finding) -> Iterator[str]:

@@ -97,9 +97,15 @@ def cheapest(points: Sequence[Point], cost: Cost, holds: Callable[[str], bool]) 
 
     None where none is cheaper than the baseline, the first point.
     """
-    cheaper = [point for point in priced(points[1:], cost) if point.price(cost) < points[0].price(cost)]
-    cheaper.sort(key=lambda point: (point.price(cost), -point.value))
-    return next((point for point in cheaper if holds(point.label)), None)
+    return next((point for point in cheaper(points, cost) if holds(point.label)), None)
+
+
+def cheaper(points: Sequence[Point], cost: Cost) -> list[Point]:
+    """The variants that cost less than the baseline by as much as can be seen, the cheapest first."""
+    base = points[0]
+    found = [point for point in priced(points[1:], cost) if point.price(cost) < base.price(cost)]
+    found.sort(key=lambda point: (point.price(cost), -point.value))
+    return [point for point in found if point.shown(cost) != base.shown(cost)]
 
 
 def priced(points: Iterable[Point], cost: Cost) -> list[Point]:
@@ -117,5 +123,7 @@ def sentences(points: Sequence[Point], measure: str, margin: float, cheap: Mappi
         if len(priced(points, cost)) > 1:
             point = cheap.get(cost)
             prices = [each.shown(cost) for each in (point, points[0]) if each]
-            said = f"{point.label}, {' against '.join(prices)}" if point else "none is cheaper"
+            less = len(cheaper(points, cost))
+            none = f"none of the {less} that are cheaper is shown to be" if less else "none is cheaper"
+            said = f"{point.label}, {' against '.join(prices)}" if point else none
             yield f"by {cost} the cheapest variant that is not worse by more than {margin:g}: {said}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ablate.comparison import RESHAPING, probability, short
+from ablate.comparison import RESHAPING, lacking, probability, short
 from ablate.errors import AblateError
 from ablate.measures import HIGHER
 from ablate.page import Page, signed
@@ -106,7 +106,7 @@ def told(square: Square, page: Page) -> str:
 
 def explained(found: Interplay) -> str:
     seen = found.found
-    more = f"; about {seen.needed} queries would tell" if found.word == Word.CANNOT_TELL and seen.needed else ""
+    more = f"; about {seen.needed} queries would tell" if lacking(seen) else ""
     return (
         f"interaction: what both bring together less what each brings alone, p {probability(seen.p)} by the paired "
         f"sign-flip test; additive is said only if it lies inside the margin of {seen.margin:g}{more}"

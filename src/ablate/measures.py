@@ -9,6 +9,16 @@ from functools import cache
 HIGHER, LOWER, NEITHER = "higher", "lower", "neither"
 
 
+OF_A_RUN = (
+    *("abstention/", "chunking/", "cohort/", "delta/", "ingestion/", "latency/"),
+    *("context/evidence_per_1k_tokens", "cost/per_sufficient_query"),
+)
+"""How the names of measures begin that a whole run has, and no query by itself."""
+
+OPEN = ("retrieval/completion_rank",)
+"""Measures that a query may be without because of what was found: those that never get there would leave the mean."""
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """One line of the legend: `better` is higher, lower or neither, `style` is what `format(value, style)` takes."""

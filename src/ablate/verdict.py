@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ablate.comparison import BY_DOCUMENT, RESHAPING, SUFFICIENT, at_budget, headline
 from ablate.errors import ConfigError
 from ablate.label_risk import LabelRisk, label_risk
-from ablate.measures import HIGHER, LOWER, describe
+from ablate.measures import HIGHER, LOWER, OF_A_RUN, OPEN, describe
 from ablate.pipeline import STAGES
 from ablate.records import RunRecord, current
 from ablate.statistics import Differences, Verdict, Word, differences, interval, sign_flip, verdicts
@@ -34,11 +34,8 @@ class Declared:
     def __post_init__(self) -> None:
         if not math.isfinite(self.margin) or self.margin <= 0:
             raise ConfigError(f"margin: found {self.margin}, expected a number above 0; say what difference matters")
-        if self.primary is not None and direction(self.primary) is None:
-            raise ConfigError(
-                f"primary: found {self.primary!r}, expected a measure that is better when higher or lower, such as "
-                "context/sufficient; metrics.json lists those of a run"
-            )
+        if self.primary is not None and (wrong := unfit(self.primary)):
+            raise ConfigError(f"primary: found {self.primary!r}, {wrong}")
 
 
 @dataclass(frozen=True)
@@ -56,12 +53,10 @@ class Finding:
 
     @property
     def costs(self) -> list[str]:
-        """The critical cohorts that are worse, or whose mean falls by more than the margin."""
-        return [name for name, found in self.cohorts.items() if found.word == Word.WORSE or fell(found)]
-
-
-def fell(found: Verdict) -> bool:
-    return found.difference < -found.margin
+        """The critical cohorts that are worse, or whose mean gets worse by more than the margin."""
+        sign = -1 if direction(self.measure) == LOWER else 1
+        cohorts = self.cohorts.items()
+        return [name for name, found in cohorts if found.word == Word.WORSE or sign * found.difference < -found.margin]
 
 
 def direction(measure: str) -> str | None:
@@ -73,10 +68,23 @@ def direction(measure: str) -> str | None:
     return better if better in (HIGHER, LOWER) else None
 
 
+def unfit(measure: str) -> str | None:
+    """Why no word can be about a measure, as the end of a sentence; None: one can."""
+    if direction(measure) is None:
+        wanted = "a measure that is better when higher or lower"
+    elif measure.startswith((*OF_A_RUN, *OPEN)):
+        wanted = "a measure of which every query has a value on both sides"
+    else:
+        return None
+    return f"expected {wanted}, such as context/sufficient; metrics.json lists those of a run"
+
+
 def declared(record: RunRecord) -> Declared | None:
-    """What was declared for a run; None where it was recorded before anything was."""
+    """What was declared for a run; None where it was recorded before anything was, or with what gives no word."""
     node = record.config.get("verdict")
-    return Declared(node.get("primary"), float(node["margin"])) if isinstance(node, Mapping) else None
+    if not isinstance(node, Mapping) or (node.get("primary") and unfit(node["primary"])):
+        return None
+    return Declared(node.get("primary"), float(node["margin"]))
 
 
 def primary(baseline: RunRecord, variant: RunRecord) -> str:
