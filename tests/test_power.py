@@ -121,6 +121,20 @@ def test_a_baseline_alone_says_what_a_variant_unlike_it_would_ask_for():
     )
 
 
+def test_a_baseline_that_is_the_same_everywhere_tells_nothing_of_how_a_variant_spreads():
+    labels = alone(60)
+    assert not any("unrelated" in case.how for case in ahead(labels, before=dict.fromkeys(labels, 1.0)).cases)
+
+
+def test_shares_of_queries_are_assumed_of_shares_alone():
+    labels, known = alone(60), (0, {})
+    with pytest.raises(ConfigError, match=r"found 0\.5 in tokens, expected runs that show how far that spreads"):
+        cases(labels, "context/tokens", 0.5, known, {})
+    tokens = {query: 100.0 * (place % 7) for place, query in enumerate(labels)}
+    found = cases(labels, "context/tokens", 0.5, known, tokens).cases
+    assert [case.how for case in found] == ["as if unrelated to the baseline"]
+
+
 def test_a_margin_beyond_any_share_needs_runs_that_show_the_spread():
     labels = alone(60)
     with pytest.raises(ConfigError, match="found 50 in sufficient, expected runs that show how far that spreads"):

@@ -14,6 +14,7 @@ from ablate.config import Settings, settings
 from ablate.dataset.once import read_once
 from ablate.errors import ConfigError
 from ablate.identity import sides
+from ablate.measures import describe
 from ablate.page import Page
 from ablate.records import RunRecord, current, find
 from ablate.statistics import Differences, Plan, Spread, clustered, plan, shared, spread, spread_of_share
@@ -147,7 +148,7 @@ def cases(
     """Every way in which differences may spread: assumed shares, no relation to the baseline, as recorded ones did.
 
     Raises:
-        ConfigError: the margin is beyond any share of queries, and nothing is recorded.
+        ConfigError: the measure is no share, or the margin beyond any, and nothing is recorded.
 
     """
     variants, pairs = known
@@ -167,19 +168,20 @@ def cases(
         return found if clusters == n else [*found, case(f"{share:.0%} of queries, clusters as one", as_one, moved)]
 
     far = unlike(before, labels) if before else None
-    rest = [case("as if unrelated to the baseline", far, clusters)] if far else []
+    rest = [case("as if unrelated to the baseline", far, clusters)] if far and far.variance else []
+    share = margin < 1 and describe(measure).unit == "share"
     recorded = []
     for label, pair in pairs.items():
         if spreads := spread(pair):
             recorded.append(case(f"as {label} did", spreads, sum(total != 0 for total, _ in pair.clusters)))
     recorded.sort(key=lambda each: each.alone.needed)
-    expected = [recorded[len(recorded) // 2]] if recorded else rest if margin >= 1 else assumed(max(USUAL, margin))
+    expected = [recorded[len(recorded) // 2]] if recorded else assumed(max(USUAL, margin)) if share else rest
     if not expected:
         raise ConfigError(
             f"verdict.margin: found {margin:g} in {short(measure)}, expected runs that show how far that spreads; run "
             "the baseline, python -m ablate, and ask again"
         )
-    shares = [each for share in SHARES if share >= margin for each in assumed(share)]
+    shares = [each for part in SHARES if share and part >= margin for each in assumed(part)]
     return Sensitivity(measure, n, clusters, margin, variants, expected, [*shares, *rest, *recorded])
 
 
