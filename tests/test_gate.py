@@ -7,6 +7,7 @@ import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -19,12 +20,17 @@ from ablate.dataset.subset import PER_STRATUM, pr, strata
 from ablate.errors import ConfigError
 from ablate.gate import Decided, Decision, Outcome, State, decided, junit, kept, markdown, outcomes, policy
 from ablate.gate.policy import KEYS
-from ablate.gate.rules import Case
+from ablate.gate.rules import FEWEST_TIMED, Case
+from ablate.score.latency import order_bounds
 from ablate.workspace import Workspace
 
 DECLARED = {"verdict": {"_target_": "ablate.verdict.Declared", "primary": None, "margin": 0.1}}
 INGESTED = {"ingestion/coverage": 1.0, "ingestion/units_verbatim": 1.0}
-RIGHT = {"reproduced": (True, "вышло то же самое"), "moved": (False, "документ изменился")}
+RIGHT = {
+    "reproduced": (True, "вышло то же самое"),
+    "moved": (False, "документ изменился"),
+    "gone": (None, "данных нет"),
+}
 
 
 @pytest.fixture
@@ -137,6 +143,25 @@ def test_what_cannot_be_run_again_stops(place):
     )
 
 
+def test_what_cannot_be_run_again_is_not_called_another_result(place):
+    assert found(case(place, again="gone"), "reproducible") == Outcome(
+        "reproducible", True, State.CANNOT_JUDGE, "данных нет"
+    )
+
+
+def test_critical_queries_of_which_no_evidence_is_known_are_not_said_to_hold(place):
+    documents = {query: {"doc/ndcg_at_10": 1.0} for query in values(1)}
+    told = found(case(place, documents, documents, critical={"вопрос-001": True}), "critical queries")
+    assert (told.state, told.hard) == (State.CANNOT_JUDGE, True)
+    assert told.why.startswith("1 critical queries, and of none is it known")
+
+
+def test_a_corpus_without_access_lists_is_not_said_to_be_tested(place):
+    public = {query: {"context/sufficient": 1.0} for query in values(1)}
+    told = found(case(place, public, public, "lenient"), "access violations")
+    assert told.why == "access was not checked: no document carries an ACL"
+
+
 # Statistical rules
 
 
@@ -197,6 +222,22 @@ def test_sides_that_are_judged_unequally_are_provisional(place):
     assert "review export" in told.why
 
 
+def test_whole_documents_judge_no_chunker(place):
+    half = {f"вопрос-{n:03}": {"granularity": "document" if n < 100 else "span"} for n in range(200)}
+    rules = {"not_worse": {"context/sufficient": 0.3}}
+    one = case(place, values(150), values(150), rules, cohorts=half)
+    assert "on 200 queries" in found(one, "sufficient not worse").why
+    one.run.facts["component"] = "chunker"
+    assert "on 100 queries" in found(one, "sufficient not worse").why
+    for record in (one.base, one.run):
+        for row in record.queries.values():
+            row["cohorts"] = {"granularity": "document"}
+        record.__dict__.pop("groups", None)
+    told = found(one, "sufficient not worse")
+    assert told.state is State.CANNOT_JUDGE
+    assert told.why == "in all queries any chunk of a document counts, which tells nothing about a chunker"
+
+
 def test_tokens_beyond_the_budget_fail(place):
     assert found(case(place, rules={"tokens": 599.0}), "tokens").state is State.FAILED
     assert found(case(Workspace(place.root / "б"), rules={"tokens": 600.0}), "tokens").state is State.PASSED
@@ -218,7 +259,12 @@ def test_p95_is_judged_by_its_interval_and_only_with_queries_enough(place, n, in
         one.run.metrics["measures"]["latency/total_p95"] = {"mean": 95.0, "n": n, "interval": interval}
     told = found(one, "latency p95")
     assert told.state is state
-    assert ("time at least 59" in told.why) == (n < 59)
+    assert (f"time at least {FEWEST_TIMED}" in told.why) == (n < FEWEST_TIMED)
+
+
+def test_the_fewest_timed_queries_are_those_from_which_p95_has_an_upper_end():
+    assert order_bounds(FEWEST_TIMED, 95)[1] == FEWEST_TIMED
+    assert order_bounds(FEWEST_TIMED - 1, 95)[1] > FEWEST_TIMED - 1
 
 
 def test_a_difference_in_time_needs_one_session(place):
@@ -261,8 +307,11 @@ def written(path, **changes):
         ({"tokens": float("nan")}, "tokens: found nan, expected a number above 0"),
         ({"incidents": "да"}, "incidents: found 'да', expected true or false"),
         ({"not_worse": ["context/sufficient"]}, "not_worse: found ['context/sufficient'], expected `measure: margin`"),
-        ({"not_worse": {"context/suficient": 0.1}}, "context/suficient: found no measure"),
+        ({"not_worse": {"context/suficient": 0.1}}, "not_worse: found 'context/suficient', expected a measure that is"),
+        ({"not_worse": {"latency/total_p95": 5}}, "found 'latency/total_p95', expected a measure of which every query"),
+        ({"not_worse": {"retrieval/completion_rank": 1}}, "expected a measure of which every query has a value"),
         ({"not_worse": {"context/sufficient": 0}}, "found 0, expected a margin above 0"),
+        ({"tokens": 10**400}, "expected a number above 0"),
         ({"doubt": "maybe"}, "doubt: found 'maybe', expected stop or canary"),
     ],
 )
@@ -277,11 +326,19 @@ def test_a_policy_of_ones_own_is_read(tmp_path):
     assert policy(written(tmp_path / "наша.yaml", tokens=700)).tokens == 700
 
 
-@pytest.mark.parametrize("text", ["- a\n", "{", "!!python/object/apply:os.system [true]\n"])
+@pytest.mark.parametrize("text", ["- a\n", "{", "!!python/object/apply:os.system [true]\n", "tokens: 2025-13-45\n"])
 def test_what_is_no_mapping_of_yaml_is_refused(tmp_path, text):
     (tmp_path / "p.yaml").write_text(text)
     with pytest.raises(ConfigError, match="expected"):
         policy(str(tmp_path / "p.yaml"))
+
+
+@pytest.mark.parametrize("more", ["doubt: canary\n", "not_worse: {context/coverage: 0.1, context/coverage: 0.9}\n"])
+def test_a_rule_that_stands_twice_is_refused_for_nobody_could_say_which_decides(tmp_path, more):
+    path = Path(written(tmp_path / "p.yaml", not_worse={} if "doubt" in more else ...))
+    path.write_text(path.read_text() + more)
+    with pytest.raises(ConfigError, match=r"p\.yaml: found the key (doubt|context/coverage) twice"):
+        policy(str(path))
 
 
 # What is kept and told
@@ -320,6 +377,23 @@ def test_no_decision_is_lost_or_overwritten_however_many_are_made_at_once(place)
     assert lines[0]["policy"]["digest"] == policy("strict").digest
 
 
+def test_a_line_that_was_cut_off_swallows_no_decision(place):
+    one = case(place)
+    place.experiments.mkdir(exist_ok=True)
+    (place.experiments / "decisions.jsonl").write_text('{"half": ')
+    for _ in range(2):
+        kept(one.run, one.base, one.policy, Decided(Decision.STOP, 2), [], place)
+    half, *whole = (place.experiments / "decisions.jsonl").read_text(encoding="utf-8").splitlines()
+    assert half == '{"half": '
+    assert [json.loads(line)["run"] for line in whole] == [one.run.id, one.run.id]
+
+
+def test_a_policy_without_a_rule_says_that_nothing_was_judged(place):
+    one = case(place)
+    page = markdown(one.run, decided([], Decision.CANARY), [])
+    assert page == "**stop: new (new-0001): the policy has no rule, so that nothing was judged**\n"
+
+
 # The command
 
 
@@ -344,9 +418,9 @@ def test_a_run_that_shows_what_is_forbidden_is_stopped_and_a_harmless_one_is_not
     assert {row["rule"]: row["state"] for row in record["outcomes"]}["access violations"] == "failed"
     assert ablate(*QUIET, "retriever=bm25", "+variant=mmr").code == 0
     mmr = names(work)["mmr"]
-    told = ablate("gate", mmr, "--policy", "lenient", "--junit", "gate.xml", "--markdown", "gate.md")
+    told = ablate("gate", mmr, "--policy", "lenient", "--junit", "reports/ci/gate.xml", "--markdown", "gate.md")
     assert told.out.startswith(("ship: mmr", "canary: mmr", "stop: mmr"))
-    assert ElementTree.parse(work / "gate.xml").getroot().get("failures") is not None
+    assert ElementTree.parse(work / "reports/ci/gate.xml").getroot().get("failures") is not None
     assert (work / "gate.md").read_text(encoding="utf-8").startswith("**")
     assert len((work / "experiments/decisions.jsonl").read_text().splitlines()) == 2
     refused = ablate("gate", names(work)["baseline"])

@@ -40,14 +40,14 @@ def main(argv: list[str]) -> int:
         found = outcomes(Case(run, base, rules, lambda record: again(record, place)))
     decision = decided(found, rules.doubt)
     content = kept(run, base, rules, decision, found, place)
-    if args.junit:
-        args.junit.write_bytes(junit(run, found))
-    if args.markdown:
-        args.markdown.write_text(markdown(run, decision, found), encoding="utf-8")
     if warning := tagged(run, decision, configured(run, None, False), place):
         print(f"ablate: {warning}", file=sys.stderr)
     said = "\n\n".join(lines(Terminal(columns_shown()), run, decision, found))
     print(json.dumps(content, ensure_ascii=False, indent=1) if args.json else said)
+    for path, report in ((args.junit, junit(run, found)), (args.markdown, markdown(run, decision, found).encode())):
+        if path:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(report)
     return decision.code
 
 
@@ -75,10 +75,10 @@ def chosen(place: Workspace, wanted: str, against: str | None) -> tuple[RunRecor
     return run, base
 
 
-def again(record: RunRecord, place: Workspace) -> tuple[bool, str]:
-    """Whether a run gives the same rankings today."""
+def again(record: RunRecord, place: Workspace) -> tuple[bool | None, str]:
+    """Whether a run gives the same rankings today; None where it cannot be run again."""
     try:
         verdict = Reproduction(place, None, False, False, GAP)(record)
     except AblateError as error:
-        return False, str(error)
+        return False if error.code == 1 else None, str(error)
     return verdict.code == 0, verdict.lines()[0]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import sys
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +15,7 @@ import yaml
 from ablate.dataset.lines import near
 from ablate.errors import ConfigError
 from ablate.gate.decision import Decision
-from ablate.verdict import direction
+from ablate.verdict import unfit
 
 SHIPPED = Path(__file__).parents[1] / "data" / "policies"
 DOUBT = (Decision.STOP, Decision.CANARY)
@@ -46,6 +47,24 @@ FLAGS = ("access_exposed", "reproducible", "critical_queries", "incidents")
 SHARES = ("ingestion", "evidence", "judged")
 
 
+class Once(yaml.SafeLoader):
+    """Plain YAML in which a key stands once: of two margins nobody could say which one decided."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """The mapping.
+
+        Raises:
+            ConstructorError: a key stands in it twice.
+
+        """
+        seen = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key.value} twice", key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
 def policy(wanted: str) -> Policy:
     """The policy of that name among the shipped ones, or in a file.
 
@@ -58,12 +77,12 @@ def policy(wanted: str) -> Policy:
     path = SHIPPED / f"{wanted}.yaml" if wanted in shipped and not path.is_file() else path
     try:
         data = path.read_bytes()
-        node = yaml.safe_load(data.decode("utf-8-sig"))
+        node = yaml.load(data.decode("utf-8-sig"), Once)
     except OSError as error:
         raise ConfigError(
             f"--policy: found no file {wanted!r}, expected one, or the name of a shipped policy: {', '.join(shipped)}"
         ) from error
-    except (UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+    except (ValueError, yaml.YAMLError, RecursionError) as error:  # a ValueError: no UTF-8, or a date that is none
         said = " ".join(str(error).split())
         raise ConfigError(f"{path}: found {said:.300}, expected YAML; correct the file") from error
     if not isinstance(node, dict):
@@ -109,15 +128,14 @@ def _margins(where: str, value: Any) -> dict[str, float]:
     if not isinstance(value, dict):
         raise ConfigError(f"{where}: found {value!r}, expected `measure: margin` lines; write {{}} for none")
     for measure, margin in value.items():
-        if direction(str(measure)) is None:
-            raise ConfigError(
-                f"{where}: {measure}: found no measure that is better when higher or lower, expected one such as "
-                "context/sufficient; metrics.json lists those of a run"
-            )
+        if wrong := unfit(str(measure)):
+            raise ConfigError(f"{where}: found {measure!r}, {wrong}")
         if not _number(margin) or not margin > 0:
             raise ConfigError(f"{where}: {measure}: found {margin!r}, expected a margin above 0; say what matters")
     return {str(measure): float(margin) for measure, margin in value.items()}
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max  # neither infinite nor NaN, nor a whole number that no float holds

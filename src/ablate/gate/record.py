@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, BinaryIO
 
 from filelock import FileLock
 
@@ -60,11 +60,20 @@ def kept(
         name = unused(run)
         note(run.folder, f"{name}.json", found)
         note(run.folder, f"{name}.md", markdown(run, decided, outcomes))
-        with (place.experiments / LIST).open("ab") as file:
+        with (place.experiments / LIST).open("ab+") as file:
+            file.write(b"\n" if torn(file) else b"")
             file.write((json.dumps(found, ensure_ascii=False) + "\n").encode())
             file.flush()
             os.fsync(file.fileno())
     return found
+
+
+def torn(file: BinaryIO) -> bool:
+    """Whether the last line was cut off, so that what is appended would be a part of it."""
+    if not file.seek(0, os.SEEK_END):
+        return False
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) != b"\n"
 
 
 def unused(run: RunRecord) -> str:

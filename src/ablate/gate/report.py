@@ -17,13 +17,16 @@ def title(run: RunRecord, decided: Decided, outcomes: Sequence[Outcome]) -> str:
     """The decision and what it rests on, in one sentence."""
     against = [outcome for outcome in outcomes if outcome.state is not State.PASSED]
     against.sort(key=lambda outcome: (ORDER[outcome.state], not outcome.hard))
-    reasons = "; ".join(f"{outcome.rule} {outcome.state}" for outcome in against) or "every rule holds"
+    whole = "every rule holds" if outcomes else "the policy has no rule, so that nothing was judged"
+    reasons = "; ".join(f"{outcome.rule} {outcome.state}" for outcome in against) or whole
     return f"{decided.decision}: {run.label} ({run.id}): {reasons}"
 
 
 def lines(page: Page, run: RunRecord, decided: Decided, outcomes: Sequence[Outcome]) -> Iterator[str]:
     """The decision first, then every rule, what failed first."""
     yield page.title(title(run, decided, outcomes))
+    if not outcomes:
+        return
     chosen = sorted(outcomes, key=lambda outcome: (ORDER[outcome.state], not outcome.hard))
     rows = [[each.rule, "hard" if each.hard else "statistical", str(each.state)] for each in chosen]
     yield page.table(["rule", "kind", "outcome"], rows, words=(0, 1, 2))

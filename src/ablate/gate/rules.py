@@ -26,17 +26,17 @@ from ablate.measures import HIGHER
 from ablate.page import milliseconds, signed
 from ablate.records import RunRecord
 from ablate.statistics import Word, not_worse
-from ablate.verdict import direction, member, pair, shared
+from ablate.verdict import direction, member, pair, shared, sound
 
 P95 = "latency/total_p95"
-FEWEST_TIMED = 59
-"""So many queries have a slowest one that is slower than 95 % of all with 95 % certainty: 0.95 ** 59 < 0.05."""
+FEWEST_TIMED = 72
+"""So many queries give the interval of p95 an upper end, at 2.5 % beyond either: 0.95 ** 72 < 0.025."""
 
 FEW = 10
 """Labels that a person gives in an hour: if they could turn a rule, the ground truth is looked at first."""
 
-Again = Callable[[RunRecord], tuple[bool, str]]
-"""Runs a run again: whether it is reproduced, and the sentence that says so."""
+Again = Callable[[RunRecord], tuple[bool | None, str]]
+"""Runs a run again: whether it is reproduced, None where that cannot be told, and the sentence that says so."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,8 @@ def access(case: Case) -> Iterator[Outcome]:
         state, said = State.CANNOT_JUDGE, "no query was exposed to a forbidden document, so that nothing was tested"
     else:
         state = State.PASSED
+    if not case.run.values(VIOLATIONS):
+        said = "access was not checked: no document carries an ACL"
     yield Outcome("access violations", True, state, said)
 
 
@@ -101,6 +103,9 @@ def incidents(case: Case) -> Iterator[Outcome]:
 def none_lost(rule: str, what: str, case: Case, chosen: Sequence[str]) -> Outcome:
     """None of the queries that the other run answers may be without its evidence now."""
     before, after = case.base.values(SUFFICIENT), case.run.values(SUFFICIENT)
+    if chosen and not before:
+        said = f"{len(chosen)} {what}, and of none is it known what evidence it needs"
+        return Outcome(rule, True, State.CANNOT_JUDGE, said)
     held = [query for query in chosen if before.get(query) == 1]
     lost = [query for query in held if after.get(query) != 1]
     if lost:
@@ -111,7 +116,8 @@ def none_lost(rule: str, what: str, case: Case, chosen: Sequence[str]) -> Outcom
 def reproducible(case: Case) -> Iterator[Outcome]:
     if case.policy.reproducible:
         same, said = case.again(case.run)
-        yield Outcome("reproducible", True, State.PASSED if same else State.FAILED, said)
+        state = State.CANNOT_JUDGE if same is None else State.PASSED if same else State.FAILED
+        yield Outcome("reproducible", True, state, said)
 
 
 def means(case: Case) -> Iterator[Outcome]:
@@ -128,9 +134,16 @@ def cohorts(case: Case) -> Iterator[Outcome]:
 
 def bounded(rule: str, case: Case, measure: str, margin: float, among: Collection[str] | None = None) -> Outcome:
     """Whether a measure is shown not to have fallen by more than the margin; with the queries that fell."""
+    among = fit(case, among)
     found = pair(case.base, case.run, measure, among)
     if found is None:
-        return Outcome(rule, False, State.CANNOT_JUDGE, f"{measure} applies to no query of both runs")
+        known = shared(case.base, case.run, measure)
+        why = (
+            f"in all queries any chunk of a document counts, which tells nothing about a {case.run.component}"
+            if known and not fit(case, known)
+            else f"{measure} applies to no such query of both runs"
+        )
+        return Outcome(rule, False, State.CANNOT_JUDGE, why)
     better = direction(measure) or HIGHER
     seen = not_worse(found, margin, better)
     bound = "no bound" if seen.bound is None else f"at worst {signed(seen.bound)}"
@@ -142,6 +155,12 @@ def bounded(rule: str, case: Case, measure: str, margin: float, among: Collectio
     if state is not State.PASSED:
         said += fallen(case, measure, among) + labels(case, measure, margin, among)
     return Outcome(rule, False, state, said)
+
+
+def fit(case: Case, among: Collection[str] | None) -> Collection[str] | None:
+    """Those of the queries that say something about what the run changes; None: all."""
+    may = sound(case.base, case.run)
+    return among if may is None else may if among is None else frozenset(may).intersection(among)
 
 
 def fallen(case: Case, measure: str, among: Collection[str] | None) -> str:
@@ -180,7 +199,10 @@ def judged(case: Case) -> Iterator[Outcome]:
 
 def tokens(case: Case) -> Iterator[Outcome]:
     if case.policy.tokens is not None:
-        found = case.run.mean(TOKENS) or 0.0
+        found = case.run.mean(TOKENS)
+        if found is None:
+            yield Outcome("tokens", False, State.CANNOT_JUDGE, f"{TOKENS} was not measured")
+            return
         state = State.PASSED if found <= case.policy.tokens else State.FAILED
         yield Outcome("tokens", False, state, f"{found:.0f} tokens a context, at most {case.policy.tokens:g}")
 
