@@ -131,8 +131,9 @@ def test_shares_of_queries_are_assumed_of_shares_alone():
     with pytest.raises(ConfigError, match=r"found 0\.5 in tokens, expected runs that show how far that spreads"):
         cases(labels, "context/tokens", 0.5, known, {})
     tokens = {query: 100.0 * (place % 7) for place, query in enumerate(labels)}
-    found = cases(labels, "context/tokens", 0.5, known, tokens).cases
-    assert [case.how for case in found] == ["as if unrelated to the baseline"]
+    found = cases(labels, "context/tokens", 0.5, known, tokens)
+    assert [case.how for case in found.cases] == ["as if unrelated to the baseline"]
+    assert f"{found.cases[0].alone.detectable:.3f}" in told(found, Terminal(100))
 
 
 def test_a_margin_beyond_any_share_needs_runs_that_show_the_spread():

@@ -99,6 +99,17 @@ def test_runs_that_measured_different_things_are_refused_with_what_helps(place, 
     assert advice in str(refused.value)
 
 
+def test_runs_on_a_subset_and_on_everything_are_not_sent_to_be_scored_again(place):
+    data = {"_target_": "ablate.dataset.Folder", "dir": "data"}
+    few = runs.build(place, "a", ONE, run="a-1", config={"dataset": {**data, "subset": "pr"}})
+    other = {"ground_truth": "0f" * 32}
+    everything = runs.build(
+        place, "b", ONE, run="b-1", config={"dataset": {**data, "subset": None}}, fingerprints=other
+    )
+    with pytest.raises(NotComparable, match=r"run both with one dataset\.subset$"):
+        table.compare([few, everything])
+
+
 def test_runs_of_other_code_or_config_may_stand_side_by_side(place):
     baseline = runs.build(place, values=ONE, fingerprints={"code": "1", "config": "1"})
     variant = runs.build(place, "reranker", ONE, baseline=baseline, fingerprints={"code": "2", "config": "2"})

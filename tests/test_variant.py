@@ -35,6 +35,11 @@ def test_the_proof_lists_every_changed_key_with_both_values():
     assert found.config["chunker"]["size"] == 60
 
 
+def test_a_shared_value_that_is_no_number_is_no_change():
+    """What is wrong with it is said by the setting."""
+    assert plan(["+variant=chunking_small", "verdict.margin=nan"]).component == "chunker"
+
+
 @pytest.mark.parametrize("name", options()["variant"])
 def test_baseline_and_variant_share_everything_but_the_stage(name):
     found = plan([f"+variant={name}", "depth=30"])

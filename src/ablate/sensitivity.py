@@ -215,12 +215,14 @@ def between(texts: Sequence[str], word: str = " to ") -> str:
 
 
 def table(found: Sensitivity, page: Page, family: int) -> str:
-    rows = [row(each, each.alone if family == 1 else each.among) for each in found.cases]
+    most = 1.0 if describe(found.measure).unit == "share" else math.inf
+    rows = [row(each, each.alone if family == 1 else each.among, most) for each in found.cases]
     return page.table(HEADINGS, rows)
 
 
-def row(case: Case, ahead: Plan) -> list[str]:
-    least = "nothing" if ahead.detectable is None or ahead.detectable > 1 else f"{ahead.detectable:.3f}"
+def row(case: Case, ahead: Plan, most: float) -> list[str]:
+    """One way to differ; no difference can be greater than `most`."""
+    least = "nothing" if ahead.detectable is None or ahead.detectable > most else f"{ahead.detectable:.3f}"
     return [case.how, str(ahead.needed), least, f"{ahead.chance:.0%}", probability(case.smallest_p)]
 
 

@@ -87,6 +87,9 @@ def agreement(records: Sequence[RunRecord]) -> str:
     theirs, ours = ([record.fingerprints.get(name) for record in records] for name in ("corpus", "scoring"))
     node = newest.config.get("dataset")
     dir = node.get("dir") if isinstance(node, Mapping) else None
+    nodes = (record.config.get("dataset") for record in records)
+    if len({each.get("subset") for each in nodes if isinstance(each, Mapping)}) > 1:
+        return "run both with one dataset.subset"
     if len(set(theirs)) > 1 or dir is None:
         return "run both on one version of the dataset and with one set of scoring settings"
     other = [r.id for r in records if any(r.fingerprints.get(name) != newest.fingerprints.get(name) for name in SAME)]

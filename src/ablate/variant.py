@@ -182,8 +182,13 @@ def diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> Changes:
     return {
         key: (one.get(key), other.get(key))
         for key in sorted(one.keys() | other.keys())
-        if (key in one) != (key in other) or one.get(key) != other.get(key)
+        if (key in one) != (key in other) or not same(one.get(key), other.get(key))
     }
+
+
+def same(before: Any, after: Any) -> bool:
+    """Whether two values are equal; NaN is what it is, and the setting that holds it says what is wrong with it."""
+    return bool(before == after or (before != before and after != after))
 
 
 def flat(node: Any, prefix: str = "") -> Node:
