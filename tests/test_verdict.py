@@ -297,6 +297,18 @@ def test_the_frontier_holds_what_nothing_beats_at_its_price():
     assert cheapest([found[0], point("as dear", 0.5, 499.9)], Cost.TOKENS, safe) is None
 
 
+@pytest.mark.parametrize(("interval", "named"), [([-0.4, -0.1], True), ([-0.4, 0.1], False), ([None, None], False)])
+def test_a_variant_is_called_cheaper_by_time_only_where_it_is_shown_to_be(place, interval, named):
+    before = values(200, 400)
+    latency = {"total_p50": 8.0, "baseline_p50": 10.0, "log_ratio": -0.2}
+    baseline = runs.build(place, values=before, config=DECLARED)
+    variant = runs.build(place, "new", before, baseline=baseline, config=DECLARED, latency=latency)
+    variant.measures["latency/log_ratio"]["interval"] = interval
+    found = table.compare([baseline, variant], [baseline, variant])
+    assert (Cost.LATENCY in found.cheap) == named
+    assert any("none of the 1 that are cheaper is shown to be" in said for said in found.prices) != named
+
+
 def test_that_nothing_cheaper_is_proved_is_not_told_as_if_nothing_were_cheaper():
     def last(*found):
         *_, said = sentences([point("base", 0.5, 500), *found], "context/sufficient", 0.1, {})

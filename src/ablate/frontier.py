@@ -77,6 +77,12 @@ def holds(baseline: RunRecord, variant: RunRecord) -> bool:
     return differing is not None and not_worse(differing, chosen.margin).word == Word.NOT_WORSE
 
 
+def quicker(variant: RunRecord) -> bool:
+    """Whether a run is shown to take less time than its baseline, by the interval: two equal lines differ by noise."""
+    _, high = variant.measures.get(RATIO, {}).get("interval") or (None, None)
+    return high is not None and high < 0
+
+
 def measured(record: RunRecord, measure: str) -> float:
     """A mean; NaN where there is none."""
     mean = record.mean(measure)

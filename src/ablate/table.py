@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from ablate.answer import Told, answer
@@ -28,7 +28,7 @@ from ablate.comparison import (
     told,
 )
 from ablate.errors import NotComparable
-from ablate.frontier import Cost, Point, cheapest, holds, points, sentences
+from ablate.frontier import Cost, Point, cheapest, holds, points, quicker, sentences
 from ablate.loss_table import advice, blamed, flows, losses
 from ablate.page import Markdown, Page, Terminal, clean, columns_shown, escaped, signed
 from ablate.records import RunRecord
@@ -212,7 +212,11 @@ class Comparison:
             return {}
         baseline, variants = self.families[0]
         named = {self.labels[run.id]: run for run in variants}
-        found = {cost: cheapest(self.points, cost, lambda label: holds(baseline, named[label])) for cost in Cost}
+
+        def fits(label: str, cost: Cost) -> bool:
+            return holds(baseline, named[label]) and (cost is not Cost.LATENCY or quicker(named[label]))
+
+        found = {cost: cheapest(self.points, cost, partial(fits, cost=cost)) for cost in Cost}
         return {cost: point for cost, point in found.items() if point}
 
     def data(self) -> dict[str, Any]:
