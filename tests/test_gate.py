@@ -212,7 +212,7 @@ def test_a_loss_that_few_labels_could_turn_asks_for_the_ground_truth_first(place
     for query, places in unjudged.items():
         one.run.queries[query]["unjudged"] = places
     told = found(one, "sufficient not worse").why
-    assert "labels could turn this: check the ground truth before rolling back" in told
+    assert "1 label could turn this: check the ground truth before rolling back" in told
 
 
 def test_sides_that_are_judged_unequally_are_provisional(place):
@@ -350,9 +350,17 @@ def test_junit_is_xml_whatever_names_and_reasons_hold(place):
         Outcome('ki"nd=<доступ>\x00', True, State.FAILED, "потеряно & \x1b[31m"),
         Outcome("b", False, State.CANNOT_JUDGE, ""),
     ]
-    suite = ElementTree.fromstring(junit(one.run, told))
+    suite = ElementTree.fromstring(junit(one.run, decided(told, Decision.STOP), told))
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "1", "1")
     assert [child.tag for test in suite for child in test] == ["failure", "error"]
+
+
+@pytest.mark.parametrize(("doubt", "kind"), [(Decision.CANARY, "skipped"), (Decision.STOP, "error")])
+def test_junit_is_green_just_when_the_exit_code_is_0(place, doubt, kind):
+    told = [Outcome("a", True, State.PASSED, ""), Outcome("b", False, State.CANNOT_JUDGE, "мало")]
+    suite = ElementTree.fromstring(junit(case(place).run, decided(told, doubt), told))
+    assert [child.tag for test in suite for child in test] == [kind]
+    assert (suite.get("errors") == "0") == (decided(told, doubt).code == 0)
 
 
 def test_markdown_begins_with_the_decision(place):
@@ -389,9 +397,10 @@ def test_a_line_that_was_cut_off_swallows_no_decision(place):
 
 
 def test_a_policy_without_a_rule_says_that_nothing_was_judged(place):
-    one = case(place)
-    page = markdown(one.run, decided([], Decision.CANARY), [])
-    assert page == "**stop: new (new-0001): the policy has no rule, so that nothing was judged**\n"
+    nothing = dict.fromkeys(KEYS, None) | {"not_worse": {}, "doubt": Decision.CANARY}
+    told = outcomes(case(place, rules=nothing))
+    assert told == [Outcome("policy", True, State.CANNOT_JUDGE, "it has no rule, so that nothing was judged")]
+    assert decided(told, Decision.CANARY) == Decided(Decision.STOP, 2)
 
 
 # The command
@@ -423,6 +432,9 @@ def test_a_run_that_shows_what_is_forbidden_is_stopped_and_a_harmless_one_is_not
     assert ElementTree.parse(work / "reports/ci/gate.xml").getroot().get("failures") is not None
     assert (work / "gate.md").read_text(encoding="utf-8").startswith("**")
     assert len((work / "experiments/decisions.jsonl").read_text().splitlines()) == 2
+    told = ablate("gate", mmr, "--policy", "lenient", "--markdown", str(work))
+    assert (told.code, told.out[:4] in ("ship", "cana", "stop")) == (2, True)
+    assert "expected a place to write to" in told.err
     refused = ablate("gate", names(work)["baseline"])
     assert refused.code == 2
     assert "expected a variant; name the released run with --against" in refused.err

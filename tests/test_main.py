@@ -158,6 +158,17 @@ def test_a_reader_that_stops_reading_is_no_mistake(tmp_path):
     assert process.returncode == 0
 
 
+def test_an_answer_that_nobody_reads_keeps_its_exit_code(tmp_path):
+    words = [sys.executable, "-c", "from ablate.page import say; say('нет' * 99_999); raise SystemExit(1)"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONUTF8": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(words, env=environment, cwd=tmp_path, **pipes) as process:
+        process.stdout.close()
+        err = process.stderr.read()
+        process.wait(timeout=30)
+    assert (process.returncode, err) == (1, b"")
+
+
 def test_the_process_ends_with_the_code_and_nothing_but_the_sentence(work):
     done = python("-m", "ablate", "+variant=rerankre", folder=work)
     assert (done.returncode, done.stdout) == (2, b"")

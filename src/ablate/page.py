@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -40,6 +41,15 @@ def public(address: str) -> str:
     """An address, or a message that quotes one, without the password in it, whether it is written as it should be."""
     address = re.sub(r"(?<=://)(?:[^/\s'\",]*@|[^/@\s:]*:(?!\d+[/?#])[^\s'\"]*@)", "", address)
     return re.sub(r"(?<=[?&]password=)[^&\s'\"]*", "...", address)
+
+
+def say(text: str) -> None:
+    """Print what the exit code answers too: it stays what it is where the reader of a pipe (head, less) has gone."""
+    try:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Page(Protocol):

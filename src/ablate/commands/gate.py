@@ -12,7 +12,7 @@ from ablate.commands.sync import configured
 from ablate.errors import AblateError, ConfigError
 from ablate.gate import decided, junit, kept, lines, markdown, outcomes, policy, tagged
 from ablate.gate.rules import Case
-from ablate.page import Terminal, columns_shown
+from ablate.page import Terminal, columns_shown, say
 from ablate.records import RunNotFound, RunRecord, find, named
 from ablate.reproduce import GAP, Reproduction
 from ablate.table import compare
@@ -43,11 +43,15 @@ def main(argv: list[str]) -> int:
     if warning := tagged(run, decision, configured(run, None, False), place):
         print(f"ablate: {warning}", file=sys.stderr)
     said = "\n\n".join(lines(Terminal(columns_shown()), run, decision, found))
-    print(json.dumps(content, ensure_ascii=False, indent=1) if args.json else said)
-    for path, report in ((args.junit, junit(run, found)), (args.markdown, markdown(run, decision, found).encode())):
-        if path:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(report)
+    written = (junit(run, decision, found), markdown(run, decision, found).encode())
+    reports = zip((args.junit, args.markdown), written, strict=True)
+    try:
+        for path, report in reports:
+            if path:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(report)
+    finally:  # the decision is taken and kept, and must be seen where a report has no place
+        say(json.dumps(content, ensure_ascii=False, indent=1) if args.json else said)
     return decision.code
 
 

@@ -6,7 +6,7 @@ import json
 
 from ablate.commands import run
 from ablate.errors import ConfigError
-from ablate.page import Terminal, columns_shown
+from ablate.page import Terminal, columns_shown, say
 from ablate.variant import Plan
 from ablate.workspace import workspace
 
@@ -59,7 +59,7 @@ def again(plan: Plan, as_data: bool) -> int:
     check([plan])
     with run.named():
         found = repeat(plan, workspace())
-    print(json.dumps(found.data(), ensure_ascii=False, indent=1) if as_data else told(found, page()))
+    say(json.dumps(found.data(), ensure_ascii=False, indent=1) if as_data else told(found, page()))
     return 0 if found.holds else 1
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from ablate.commands.run import stoppable, told_on_stderr
 from ablate.errors import AblateError
 from ablate.logged import logged, opened
-from ablate.page import clean
+from ablate.page import clean, say
 from ablate.records import RunRecord, of_study
 from ablate.reproduce import GAP, Reproduction, Verdict, ran
 from ablate.workspace import Workspace, workspace
@@ -31,7 +31,7 @@ def main(argv: list[str]) -> int:
             return every(args, place)
         with logged(args.run, place, args.uri) as record:
             verdict = reproduction(args, home(record, place))(record)
-    print(json.dumps(verdict.data(), ensure_ascii=False, indent=1) if args.json else "\n".join(verdict.lines()))
+    say(json.dumps(verdict.data(), ensure_ascii=False, indent=1) if args.json else "\n".join(verdict.lines()))
     return verdict.code
 
 
@@ -78,9 +78,9 @@ def every(args: argparse.Namespace, place: Workspace) -> int:
         verdicts.append(data)
         codes.append(verdict.code)
         if not args.json:
-            print(line, flush=True)
+            say(line)
     if args.json:
-        print(json.dumps(verdicts, ensure_ascii=False, indent=1))
+        say(json.dumps(verdicts, ensure_ascii=False, indent=1))
     return max(codes)
 
 

@@ -50,10 +50,11 @@ class Case:
 
 
 def outcomes(case: Case) -> list[Outcome]:
-    """Every rule of the policy, hard ones first."""
+    """Every rule of the policy, hard ones first; that there is none cannot be judged."""
     hard = (access, ingestion, critical_queries, incidents, reproducible)
     statistical = (means, cohorts, judged, tokens, latency, slower)
-    return [outcome for rule in (*hard, *statistical) for outcome in rule(case)]
+    found = [outcome for rule in (*hard, *statistical) for outcome in rule(case)]
+    return found or [Outcome("policy", True, State.CANNOT_JUDGE, "it has no rule, so that nothing was judged")]
 
 
 def access(case: Case) -> Iterator[Outcome]:
@@ -180,7 +181,9 @@ def labels(case: Case, measure: str, margin: float, among: Collection[str] | Non
     side = Side(case.base, case.run, queries, measure, 1)
     for given in range(1, min(FEW, len(side.order)) + 1):
         if not_worse(side.after(given), margin).word == Word.NOT_WORSE:
-            return f"; {given} labels could turn this: check the ground truth before rolling back"
+            return (
+                f"; {given} label{'s' if given > 1 else ''} could turn this: check the ground truth before rolling back"
+            )
     return ""
 
 
