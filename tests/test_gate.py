@@ -435,6 +435,11 @@ def test_a_run_that_shows_what_is_forbidden_is_stopped_and_a_harmless_one_is_not
     told = ablate("gate", mmr, "--policy", "lenient", "--markdown", str(work))
     assert (told.code, told.out[:4] in ("ship", "cana", "stop")) == (2, True)
     assert "expected a place to write to" in told.err
+    refused = ablate("gate", mmr, "--against", mmr)
+    assert refused.code == 2
+    assert (
+        refused.err == f"ablate: --against: found {mmr} itself, expected the run that it would replace; name that one\n"
+    )
     refused = ablate("gate", names(work)["baseline"])
     assert refused.code == 2
     assert "expected a variant; name the released run with --against" in refused.err

@@ -60,7 +60,7 @@ def chosen(place: Workspace, wanted: str, against: str | None) -> tuple[RunRecor
 
     Raises:
         RunNotFound: one of them is not recorded.
-        ConfigError: one of them failed.
+        ConfigError: one of them failed, or both are one, which is never worse than itself.
         NotComparable: they were measured on different corpora or ground truths, or scored differently.
 
     """
@@ -72,6 +72,8 @@ def chosen(place: Workspace, wanted: str, against: str | None) -> tuple[RunRecor
         base = named(known, against or str(run.baseline))
     except RunNotFound as error:
         raise RunNotFound(f"what {run.id} is measured against: {error}") from error
+    if base.folder == run.folder:
+        raise ConfigError(f"--against: found {base.id} itself, expected the run that it would replace; name that one")
     for record in (run, base):
         if not record.finished:
             raise ConfigError(f"run {record.id}: found one that failed, expected a finished one; run it again")
