@@ -133,6 +133,22 @@ def test_of_very_many_runs_those_that_differ_most_have_a_line_and_whatever_leaks
     assert [run["variant"] for run in told.data()["runs"]] == ["baseline", "first", "most", "open", "second"]
 
 
+def test_where_the_declared_measure_has_no_value_it_is_said_why_there_is_no_word(place):
+    declared = {"verdict": {"primary": "retrieval/recall_at_7", "margin": 0.05}}
+    baseline = runs.build(place, values={"q": runs.evidence(1, 1)}, config=declared)
+    variant = runs.build(place, "reranker", {"q": runs.evidence(0, 0)}, baseline=baseline, config=declared)
+    page = table.compare([baseline, variant], [baseline, variant]).text(200)
+    assert "no word: retrieval/recall_at_7 (verdict.primary) has no value" in page
+
+
+def test_a_variant_may_be_named_where_others_begin_alike(place):
+    baseline = runs.build(place, values={"q": runs.evidence(1, 1)})
+    both = [runs.build(place, name, {"q": {}}, baseline=baseline) for name in ("small", "small+mmr")]
+    assert records.named([baseline, *both], "small").variant == "small"
+    with pytest.raises(RunNotFound, match="found 2 runs"):
+        records.named([baseline, *both], "smal")
+
+
 def judged_sides(place, before, after, k=5):
     """Two runs of ten queries, of whose first k chunks so many tenths are judged."""
     sides = [

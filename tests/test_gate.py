@@ -302,6 +302,7 @@ def written(path, **changes):
     [
         ({"criticl_queries": True}, "criticl_queries: found an unknown rule"),
         ({"judged": ...}, "judged: found nothing, expected a value"),
+        ({"access_exposed": None}, "access_exposed: found null, expected true or false"),
         ({"ingestion": 1.5}, "ingestion: found 1.5, expected a share above 0"),
         ({"ingestion": True}, "ingestion: found True, expected a share"),
         ({"tokens": float("nan")}, "tokens: found nan, expected a number above 0"),
@@ -396,11 +397,13 @@ def test_a_line_that_was_cut_off_swallows_no_decision(place):
     assert [json.loads(line)["run"] for line in whole] == [one.run.id, one.run.id]
 
 
-def test_a_policy_without_a_rule_says_that_nothing_was_judged(place):
-    nothing = dict.fromkeys(KEYS, None) | {"not_worse": {}, "doubt": Decision.CANARY}
-    told = outcomes(case(place, rules=nothing))
-    assert told == [Outcome("policy", True, State.CANNOT_JUDGE, "it has no rule, so that nothing was judged")]
-    assert decided(told, Decision.CANARY) == Decided(Decision.STOP, 2)
+def test_forbidden_documents_stop_a_run_under_a_policy_of_nothing_else(place):
+    nothing = dict.fromkeys(KEYS, None) | {"access_exposed": False, "not_worse": {}, "doubt": Decision.CANARY}
+    shown = {"acl/violations": 1.0, "acl/exposure": 1.0}
+    for after, decision in ((values(100, **shown), Decision.STOP), (values(100), Decision.SHIP)):
+        told = outcomes(case(Workspace(place.root / decision), after=after, rules=nothing))
+        assert [outcome.rule for outcome in told] == ["access violations"]
+        assert decided(told, Decision.CANARY).decision is decision
 
 
 # The command

@@ -391,7 +391,7 @@ def within(records: Sequence[RunRecord], study: str) -> list[RunRecord]:
 
 
 def named(records: Sequence[RunRecord], wanted: str) -> RunRecord:
-    """The run that `wanted` names: its id, the id that MLflow gave it, or the beginning of its id.
+    """The run that `wanted` names: its id, the id that MLflow gave it, its variant, or the beginning of its id.
 
     Raises:
         RunNotFound: no run or several are meant; the message names those that come near.
@@ -400,7 +400,8 @@ def named(records: Sequence[RunRecord], wanted: str) -> RunRecord:
     same = [record for record in records if record.id == wanted]
     sent = [record for record in records if record.tracking.get("run_id") == wanted]
     begun = [record for record in records if wanted and record.id.startswith(wanted)]
-    for hits in (same, sent, begun):
+    called = [record for record in begun if record.variant == wanted]
+    for hits in (same, sent, called if len(called) == 1 else begun):
         if len(hits) == 1:
             return hits[0]
         if hits:

@@ -311,7 +311,7 @@ class Comparison:
 
     def _notes(self) -> list[str]:
         """What must be known beside the numbers, each said once, of all runs that it is true of."""
-        found: dict[str, list[str]] = {}
+        found: dict[str, list[str]] = {said: [] for said in wordless(self.lead)} if self.lead else {}
         for record in self.shown:
             label = self.labels[record.id]
             for remark in remarks(label, record, self.baseline(record)):
@@ -393,6 +393,13 @@ class Comparison:
         if missing := [record for record in finished if record.mean(measure.name) is None]:
             measured = any(measure.name in record.means for record in missing)
             yield f"{NA}: {'applies to no query of this ground truth' if measured else 'was not measured'}"
+
+
+def wordless(lead: RunRecord) -> Iterator[str]:
+    """That no variant can have a word, where what was declared is not measured."""
+    chosen = declared(lead)
+    if chosen and chosen.primary and lead.mean(chosen.primary) is None:
+        yield f"no word: {chosen.primary} (verdict.primary) has no value; metrics.json lists what has one"
 
 
 def movement(baseline: RunRecord, variant: RunRecord) -> int:

@@ -19,7 +19,7 @@ RISKS = 40
 LEGEND = (
     "word: better, worse, mixed (better, but sufficient fell by more than the margin), equivalent (inside the margin), "
     "identical, cannot tell; by the paired sign-flip test over clusters of questions, Holm's correction over all "
-    "variants ever recorded in the study",
+    "variants ever recorded in the study, its family",
     "interval: what the same test at the same level does not reject, wider away from 0 where few questions moved; it "
     "excludes 0 just where p is at most 0.05",
     "+/-: questions that got better and worse; needs: questions that would find a difference of the margin with 80 % "
@@ -56,7 +56,7 @@ def title(baseline: RunRecord, measure: str, verdicts: Sequence[Verdict], label:
     mean = baseline.mean(measure)
     return (
         f"{short(measure)}, {label} {'n/a' if mean is None else f'{mean:.3f}'}, margin {first.margin:g}; "
-        f"{first.n} queries in {first.clusters} clusters, {first.family} variants in the family"
+        f"{first.n} queries in {first.clusters} clusters, a family of {first.family}"
     )
 
 

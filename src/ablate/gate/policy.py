@@ -27,7 +27,7 @@ class Policy:
 
     name: str
     digest: str
-    access_exposed: bool | None
+    access_exposed: bool
     ingestion: float | None
     evidence: float | None
     reproducible: bool | None
@@ -43,6 +43,9 @@ class Policy:
 
 
 KEYS = tuple(field.name for field in fields(Policy) if field.name not in ("name", "digest"))
+ALWAYS = "access_exposed"
+"""Forbidden documents stop a run under every policy; this says whether it must have been put to the test."""
+
 FLAGS = ("access_exposed", "reproducible", "critical_queries", "incidents")
 SHARES = ("ingestion", "evidence", "judged")
 
@@ -111,6 +114,8 @@ def _value(where: str, key: str, value: Any) -> Any:
         return Decision(value)
     if key == "not_worse":
         return _margins(where, value)
+    if key == ALWAYS and value is None:
+        raise ConfigError(f"{where}: found null, expected true or false; no gate leaves forbidden documents out")
     if value is None:
         return None
     if key in FLAGS:

@@ -50,16 +50,13 @@ class Case:
 
 
 def outcomes(case: Case) -> list[Outcome]:
-    """Every rule of the policy, hard ones first; that there is none cannot be judged."""
+    """Every rule of the policy, hard ones first."""
     hard = (access, ingestion, critical_queries, incidents, reproducible)
     statistical = (means, cohorts, judged, tokens, latency, slower)
-    found = [outcome for rule in (*hard, *statistical) for outcome in rule(case)]
-    return found or [Outcome("policy", True, State.CANNOT_JUDGE, "it has no rule, so that nothing was judged")]
+    return [outcome for rule in (*hard, *statistical) for outcome in rule(case)]
 
 
 def access(case: Case) -> Iterator[Outcome]:
-    if case.policy.access_exposed is None:
-        return
     shown, passed = total(case.run, VIOLATIONS), total(case.run, PASSED)
     exposed = sum(value > 0 for value in case.run.values(EXPOSED).values())
     said = f"{shown} forbidden documents handed over, {passed} among candidates, {exposed} queries exposed"
