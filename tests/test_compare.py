@@ -149,6 +149,23 @@ def test_a_variant_may_be_named_where_others_begin_alike(place):
         records.named([baseline, *both], "smal")
 
 
+def test_the_frontier_is_that_of_the_baseline_with_most_variants_each_of_one_change(place):
+    declared = {"verdict": {"primary": None, "margin": 0.05}}
+
+    def run(name, **more):
+        return runs.build(place, name, {"q": runs.evidence(1, 1)}, run=f"{name}-{len(made)}", config=declared, **more)
+
+    made = []
+    for names in (["old"], ["a", "b"]):
+        made.append(run("baseline", fingerprints={"config": str(names)}))
+        made += [run(name, baseline=made[-1]) for name in names]
+        baseline = made[-1 - len(names)]
+    made.append(run("a+b", baseline=baseline, component="reranker+retriever"))
+    told = table.compare(made, made)
+    assert [point.label.split()[0] for point in told.frontier.points] == ["baseline", "a", "b"]
+    assert table.compare([made[0]]).frontier is None
+
+
 def judged_sides(place, before, after, k=5):
     """Two runs of ten queries, of whose first k chunks so many tenths are judged."""
     sides = [

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import cached_property, partial
 from typing import Any
 
 from ablate.comparison import TOKENS, headline, paired, short
@@ -48,17 +49,43 @@ class Point:
         return f"{self.tokens:.0f} tokens" if cost is Cost.TOKENS else f"x{self.times:.2g}"
 
 
-def points(baseline: RunRecord, variants: Iterable[tuple[str, RunRecord]], label: str) -> list[Point]:
-    """A baseline, called `label`, and its variants by their labels; nothing where nothing was declared."""
-    measure, chosen = headline(baseline), declared(baseline)
-    value = baseline.mean(measure)
-    if chosen is None or value is None:
-        return []
-    found = [Point(label, value, measured(baseline, TOKENS), 1.0)]
-    for name, variant in variants:
-        if (value := variant.mean(measure)) is not None:
-            found.append(Point(name, value, measured(variant, TOKENS), math.exp(measured(variant, RATIO))))
-    return found
+@dataclass(frozen=True)
+class Frontier:
+    """A baseline, called `label`, and by their labels the variants that each change one component of it."""
+
+    label: str
+    baseline: RunRecord
+    variants: Mapping[str, RunRecord]
+
+    @cached_property
+    def points(self) -> list[Point]:
+        """The baseline and its variants; nothing where no margin was declared."""
+        measure = headline(self.baseline)
+        value = self.baseline.mean(measure)
+        if declared(self.baseline) is None or value is None:
+            return []
+        found = [Point(self.label, value, measured(self.baseline, TOKENS), 1.0)]
+        for name, variant in self.variants.items():
+            if (value := variant.mean(measure)) is not None:
+                found.append(Point(name, value, measured(variant, TOKENS), math.exp(measured(variant, RATIO))))
+        return found
+
+    @cached_property
+    def cheap(self) -> dict[Cost, Point]:
+        """The cheapest variants that are not worse, by tokens and by time."""
+        found = {cost: cheapest(self.points, cost, partial(self.fits, cost=cost)) for cost in Cost if self.points}
+        return {cost: point for cost, point in found.items() if point}
+
+    def fits(self, label: str, cost: Cost) -> bool:
+        variant = self.variants[label]
+        return holds(self.baseline, variant) and (cost is not Cost.LATENCY or quicker(variant))
+
+    def sentences(self) -> list[str]:
+        """What nothing beats at its price, and the cheapest that is not worse."""
+        chosen = declared(self.baseline)
+        if chosen is None or not self.points:
+            return []
+        return list(sentences(self.points, headline(self.baseline), chosen.margin, self.cheap))
 
 
 def holds(baseline: RunRecord, variant: RunRecord) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ablate.answer import Told, answer
@@ -28,9 +28,10 @@ from ablate.comparison import (
     told,
 )
 from ablate.errors import NotComparable
-from ablate.frontier import Cost, Point, cheapest, holds, points, quicker, sentences
+from ablate.frontier import Frontier
 from ablate.loss_table import advice, blamed, flows, losses
 from ablate.page import Markdown, Page, Terminal, clean, columns_shown, escaped, signed
+from ablate.pipeline import STAGES
 from ablate.records import RunRecord
 from ablate.verdict import Finding, declared, exploratory, judged
 from ablate.verdict_table import LEGEND, between, finding_data, verdict_tables
@@ -160,7 +161,7 @@ class Comparison:
     def answer(self) -> str:
         """The answer of all runs together, in one sentence."""
         runs = [Told(self.labels[record.id], record, self.findings.get(record.id)) for record in self.records]
-        return clean(answer(runs, self.cheap))
+        return clean(answer(runs, self.frontier.cheap if self.frontier else {}))
 
     @cached_property
     def shown(self) -> tuple[RunRecord, ...]:
@@ -189,41 +190,19 @@ class Comparison:
         return [(base, [run for baseline, run in self.pairs if baseline is base]) for base in bases.values()]
 
     @cached_property
-    def points(self) -> list[Point]:
-        """What the runs of the first baseline bring and cost."""
+    def frontier(self) -> Frontier | None:
+        """What the variants of the baseline that has most of them bring and cost; those of two changes are left out."""
         if not self.families:
-            return []
-        baseline, variants = self.families[0]
-        return points(baseline, [(self.labels[run.id], run) for run in variants], self.labels[baseline.id])
-
-    @property
-    def prices(self) -> list[str]:
-        """What is said of the frontier."""
-        if not self.points:
-            return []
-        baseline = self.families[0][0]
-        chosen = declared(baseline)
-        return list(sentences(self.points, headline(baseline), chosen.margin, self.cheap)) if chosen else []
-
-    @cached_property
-    def cheap(self) -> dict[Cost, Point]:
-        """The cheapest variants that are not worse, by tokens and by time."""
-        if not self.points:
-            return {}
-        baseline, variants = self.families[0]
-        named = {self.labels[run.id]: run for run in variants}
-
-        def fits(label: str, cost: Cost) -> bool:
-            return holds(baseline, named[label]) and (cost is not Cost.LATENCY or quicker(named[label]))
-
-        found = {cost: cheapest(self.points, cost, partial(fits, cost=cost)) for cost in Cost}
-        return {cost: point for cost, point in found.items() if point}
+            return None
+        baseline, variants = max(self.families, key=lambda family: len(family[1]))
+        single = {self.labels[run.id]: run for run in variants if run.component in STAGES}
+        return Frontier(self.labels[baseline.id], baseline, single)
 
     def data(self) -> dict[str, Any]:
         """The same content for programs; a measure that applies to no query is null."""
         return {
             "answer": self.answer,
-            "frontier": [point.data() for point in self.points],
+            "frontier": [point.data() for point in self.frontier.points] if self.frontier else [],
             "runs": [self._row(record) for record in self.records],
         }
 
@@ -328,7 +307,7 @@ class Comparison:
             shown = [run for base, run in self.loud if base is baseline]
             for start in range(0, len(shown), ABREAST):
                 yield from self._cohorts(page, baseline, shown[start : start + ABREAST])
-        if prices := self.prices:
+        if self.frontier and (prices := self.frontier.sentences()):
             yield page.title("What it costs")
             yield page.items(prices)
         yield from losses(page, self.shown, self.labels)
