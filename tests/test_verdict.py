@@ -306,7 +306,7 @@ def test_a_variant_is_called_cheaper_by_time_only_where_it_is_shown_to_be(place,
     variant.measures["latency/log_ratio"]["interval"] = interval
     found = table.compare([baseline, variant], [baseline, variant])
     assert (Cost.LATENCY in found.frontier.cheap) == named
-    assert any("none of the 1 that are cheaper is shown to be" in said for said in found.prices) != named
+    assert any("none of the 1 that are cheaper is shown to be" in said for said in found.frontier.sentences()) != named
 
 
 def test_that_nothing_cheaper_is_proved_is_not_told_as_if_nothing_were_cheaper():
