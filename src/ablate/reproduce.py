@@ -16,6 +16,7 @@ from ablate import archive
 from ablate.comparison import headline
 from ablate.config import Node, canonical, settings
 from ablate.differences import Difference, Source, Today, differences, listed, source
+from ablate.earlier import filled
 from ablate.environment import checkout, processor
 from ablate.errors import AblateError, ConfigError, first_line
 from ablate.evaluate import Evaluation, audited, evaluate
@@ -74,8 +75,9 @@ class Reproduction:
         ran(record)
         logged = config(record)
         with chdir(started_in(record, self.place)):
-            chosen = settings(self.quiet(logged, record))
-            today = Today(canonical(logged), chosen, source(chosen.dataset))
+            whole = filled(logged)
+            chosen = settings(self.quiet(whole, record))
+            today = Today(canonical(whole), canonical(logged), chosen, source(chosen.dataset))
             with readable(record):
                 found = differences(record, today)
             verdict = Verdict(record, found, None, self.gap, today.source, self.place.root)

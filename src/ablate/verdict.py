@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ablate.comparison import BY_DOCUMENT, RESHAPING, SUFFICIENT, at_budget, headline
+from ablate.earlier import filled
 from ablate.errors import ConfigError
 from ablate.label_risk import LabelRisk, label_risk
 from ablate.measures import HIGHER, LOWER, describe
@@ -75,8 +76,10 @@ def direction(measure: str) -> str | None:
 
 def declared(record: RunRecord) -> Declared | None:
     """What was declared for a run; None where it was recorded before anything was."""
-    node = record.config.get("verdict")
-    return Declared(node.get("primary"), float(node["margin"])) if isinstance(node, Mapping) else None
+    if not isinstance(record.config.get("verdict"), Mapping):
+        return None
+    node = filled(record.config, "verdict")["verdict"]
+    return Declared(node.get("primary"), float(node["margin"]))
 
 
 def primary(baseline: RunRecord, variant: RunRecord) -> str:
