@@ -910,6 +910,8 @@ def test_a_run_comes_from_mlflow_where_the_disk_has_none(data, work, tmp_path, m
     name, uri = record.tracking["run_id"], f"sqlite:///{work / 'experiments/mlflow.db'}"
     assert ablate("reproduce", name).code == 0
     shutil.rmtree(record.folder)
+    said = ablate("reproduce", "--study", record.study, "--uri", uri)
+    assert (said.code, said.out.count(": reproduced (2 rankings")) == (0, 1), said
     said = ablate("reproduce", name)
     assert said.code == 0, said.err
     replaced(data / "corpus.jsonl", "days a week.", "days a week!")

@@ -136,9 +136,9 @@ def test_a_server_gets_ids_and_offsets_and_no_text(server, place):
         assert "parol" not in shown
 
 
-def asked(folder, *words):
+def asked(folder, *words, **variables):
     """How a command ended and what it said."""
-    process = start(folder, *words, ABLATE_MODULES="counting")
+    process = start(folder, *words, ABLATE_MODULES="counting", **variables)
     out, err = process.communicate(timeout=120)
     assert "Traceback" not in err
     return process.returncode, out, err
@@ -162,6 +162,8 @@ def test_a_run_and_a_study_are_reproduced_from_a_server_alone(server, place, tmp
     assert code == 0, out + err
     assert out.count(": reproduced (2 rankings") == len(out.splitlines()) == len(NAMES)
     assert out.startswith("baseline ")
+    named = asked(elsewhere, "reproduce", "--study", name, "--dataset", data, MLFLOW_TRACKING_URI=server.uri)
+    assert named[:2] == (code, out), "a server that the environment names is asked for what is not recorded here"
     assert asked(elsewhere, "lineage", found["pairs"], *remote) == here
     code, out, err = asked(elsewhere, "lineage", found["baseline"], found["pairs"], *remote, "--json")
     assert (code, "reranker" in json.loads(out)) == (0, True), err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from ablate.distant import finished
 from ablate.errors import AblateError
 from ablate.logged import logged
 from ablate.page import clean
-from ablate.records import RunRecord, of_study
+from ablate.records import RunNotFound, RunRecord, of_study
 from ablate.reproduce import GAP, Reproduction, Verdict
 from ablate.tracking import Mlflow
 from ablate.workspace import Workspace, workspace
@@ -102,7 +103,11 @@ def judged(args: argparse.Namespace, place: Workspace) -> Iterator[tuple[str, Ve
 
 
 def wanted(args: argparse.Namespace, place: Workspace) -> list[str]:
-    """The folders of a study's runs, or their MLflow ids in the store at `--uri`."""
+    """The folders of a study's runs, or their MLflow ids in the store that is named: here, or for want of a record."""
     if args.uri is None:
-        return [str(record.folder) for record in of_study(place, args.study)]
+        try:
+            return [str(record.folder) for record in of_study(place, args.study)]
+        except RunNotFound:
+            if not os.environ.get("MLFLOW_TRACKING_URI"):
+                raise
     return finished(Mlflow(args.uri, False).store(place), args.study)
