@@ -194,6 +194,14 @@ def test_a_config_that_lost_a_setting_is_judged_by_the_value_that_ran(work, age,
     assert (answer.code, bool(taken)) == (0, True), answer
 
 
+@pytest.mark.parametrize("age", AGES)
+def test_a_run_from_before_inputs_were_kept_too_is_judged_by_its_fingerprints(work, age, caplog):
+    run = aged(*AGES[age])["turned"]
+    (run / "inputs.json").unlink()
+    answer, taken = said(caplog, "reproduce", run.name)
+    assert (answer.code, ": reproduced (" in answer.out, bool(taken)) == (0, True, True), answer
+
+
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_shipped_value_that_is_not_the_one_that_ran_is_the_difference(work, kept, caplog):
     said_so = quiet("dataset.dir=data", "retriever=bm25", "score.false_answer_cost=3", "retriever.k1=0.9")
