@@ -209,7 +209,10 @@ def test_excluded_queries_are_said(place, capsys):
 def test_bounds_are_left_out_and_said_where_the_dataset_is_gone(place, capsys):
     baseline, reranker = judged_sides(place, 0.9, 0.9)
     compare.main([baseline.id, reranker.id])
-    assert "bounds over what nobody has judged are left out: dataset" in capsys.readouterr().out
+    assert (
+        "bounds over what nobody has judged are left out: отчёты и база: found no such folder"
+        in capsys.readouterr().out
+    )
     compare.main(["--json", baseline.id, reranker.id])
     assert json.loads(capsys.readouterr().out)["bounds"] is None
 

@@ -1,8 +1,10 @@
 """What a run came from, and in what two runs differ: nothing that moved a number is left out, and nothing else told."""
 
+import hashlib
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import cli
@@ -13,6 +15,7 @@ from cli import ablate, everything, facts, put, quiet, runs, small, workshop
 
 from ablate import identity, inputs, records, study, weights
 from ablate.config import build
+from ablate.environment import checkout
 from ablate.lineage import origins
 from ablate.types import Acl, Document
 from ablate.workspace import Workspace
@@ -110,6 +113,30 @@ def test_libraries_code_and_machine_that_moved_are_told(work, monkeypatch):
     found = told(one.name, other.name)
     assert found.keys() == {"code", "library numpy", "cpu", "cores", "commit", "uncommitted changes"}
     assert [side["name"] for side in found["uncommitted changes"]] == ["none", "some"]
+
+
+def git(*words):
+    names = ("-c", "user.name=a", "-c", "user.email=b")
+    return subprocess.run(["git", *names, *words], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_the_commit_and_what_was_not_committed_are_told_with_and_without_the_environment(work):
+    put(work, {".gitignore": "experiments\nindexes\n", "own.py": "x = 1\n"})
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "c")
+    clean = recorded()
+    put(work, {"own.py": "x = 2\n"})
+    dirty = recorded("rerun=true")
+    for _ in ("as recorded", "as a server has them"):
+        found = told(clean.name)
+        assert found["commit"]["name"] == git("rev-parse", "HEAD")
+        assert found["uncommitted changes"] == {"name": "none", "fingerprint": ""}
+        one, other = told(clean.name, dirty.name)["uncommitted changes"]
+        assert (one["name"], other["name"]) == ("none", "some")
+        assert other["fingerprint"] == hashlib.sha256(checkout(work)["diff"].encode()).hexdigest()
+        for run in (clean, dirty):
+            (run / "environment.json").unlink(missing_ok=True)
 
 
 def test_the_report_of_an_import_is_the_parser(work):
@@ -231,3 +258,41 @@ def test_a_failed_run_has_a_lineage_too(work):
     found = told(broken.id)
     assert found["corpus"]["fingerprint"] == broken.fingerprints["corpus"]
     assert found["cpu"]["name"] == "not recorded"
+
+
+def test_weights_that_are_others_are_told_and_the_tokenizer_stays(work):
+    from safetensors.numpy import load_file, save_file
+
+    model = tiny_models.embedder(work / "модель")
+    one = recorded("embedder=sentence_transformer", "embedder.model=модель")
+    before = told(one.name)["embedder"]["fingerprint"]
+    path = model / "model.safetensors"
+    save_file({name: value + 1 for name, value in load_file(path).items()}, path, {"format": "pt"})
+    weights.find.cache_clear()
+    study.LINES.clear()
+    other = recorded("embedder=sentence_transformer", "embedder.model=модель")
+    found = told(one.name, other.name)
+    assert found.keys() - {"chunker", "retriever", "access", "reranker", "packer", "ranking"} == {"embedder", "index"}
+    assert found["embedder"][1]["fingerprint"] == weights.find(str(model), "torch").revision.removeprefix("sha256:")
+    assert found["embedder"][0]["fingerprint"] == before
+
+
+def test_the_model_of_a_reranker_is_told(work):
+    model = tiny_models.cross_encoder(work / "пары")
+    cli.variant(Path(), "mine", "defaults:\n  - override /reranker: cross_encoder\nreranker:\n  model: пары")
+    found = told(recorded("+variant=mine", name="mine").name)
+    assert list(found)[len(EVERYTHING[:13])] == "reranker model"
+    assert found["reranker model"]["fingerprint"] == weights.find(str(model), "torch").revision.removeprefix("sha256:")
+
+
+def test_what_was_scored_again_says_what_it_ran_on_and_what_it_is_scored_on(work):
+    run = recorded()
+    shutil.copytree("data", "новая")
+    put(work / "новая", {"GUIDE.md": "Как размечать"})
+    assert ablate("rescore", "--dataset", "новая", run.name).code == 0
+    again = runs()["baseline"]
+    assert facts(again)["rescored_from"] == run.name
+    found = told(run.name, again.name)
+    assert found["ground truth"][1]["fingerprint"] == facts(again)["fingerprints"]["ground_truth"]
+    assert found.keys() == {"corpus", "ground truth"}
+    assert [side["fingerprint"] for side in found["corpus"]] == [facts(run)["fingerprints"]["corpus"]] * 2

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import tiny_models
 import yaml
 from cli import ablate, dataset, everything, facts, put, quiet, runs, small, workshop
 
-from ablate import archive, cache, config, differences, identity, logged, models, records, study, weights
+from ablate import archive, cache, conf, config, differences, identity, logged, models, records, study, weights
 from ablate.errors import ConfigError
 from ablate.reproduce import swapped
 
@@ -156,6 +157,35 @@ def test_threads_move_nothing(data, threads, monkeypatch, tmp_path):
     finally:
         torch.set_num_threads(1)
         models._threads.cache_clear()
+
+
+BOUND = "import os, sys; os.sched_setaffinity(0, range({})); from ablate.__main__ import main; sys.exit(main())"
+"""The command line on so many processors."""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity") or os.cpu_count() < 2, reason="threads cannot be bound here")
+@pytest.mark.parametrize("recorded_on", [1, 2])
+@pytest.mark.parametrize("encoder", ["sentence_transformer", "onnx_encoder"])
+def test_a_process_of_one_thread_and_one_of_two_say_the_same(work, tmp_path, encoder, recorded_on):
+    model = {"sentence_transformer": tiny_models.embedder, "onnx_encoder": tiny_models.onnx_encoder}[encoder]
+    chosen = model(tmp_path / "тексты"), tiny_models.cross_encoder(tmp_path / "пары")
+
+    def said(threads, *words):
+        path = os.pathsep.join([str(Path(identity.__file__).parents[1]), str(Path(__file__).parent)])
+        variables = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": str(threads)}
+        argv = [sys.executable, "-c", BOUND.format(threads), *words]
+        done = subprocess.run(argv, capture_output=True, text=True, env=variables, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    words = ("dataset=sample", f"embedder={encoder}", f"embedder.model='{chosen[0]}'", "retriever=hybrid")
+    pairs = ("reranker=cross_encoder", f"reranker.model='{chosen[1]}'", "tracking=off", "latency=off")
+    said(recorded_on, *words, *pairs)
+    run = runs()["baseline"]
+    for threads in (1, 2):
+        for flags in ([], ["--fresh"]):
+            assert ": reproduced (43 rankings" in said(threads, "reproduce", run.name, *flags)
 
 
 FILES = {
@@ -302,6 +332,35 @@ def test_code_that_changed_is_named_by_its_files(data, run, monkeypatch):
     assert "it was recorded at no checkout, and this is no checkout" in again(run)[1]
 
 
+def test_code_that_a_process_reads_otherwise_is_named_by_its_file(data, run, work, tmp_path):
+    source = tmp_path / "src/ablate"
+    shutil.copytree(Path(identity.__file__).parent, source, ignore=shutil.ignore_patterns("__pycache__"))
+    if conf.conf().parent != source:
+        shutil.copytree(conf.conf(), source / "conf", dirs_exist_ok=True)
+
+    def said():
+        path = os.pathsep.join([str(source.parent), str(Path(__file__).parent)])
+        argv = [sys.executable, "-m", "ablate", "reproduce", run.name]
+        done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, check=False)
+        return done.returncode, done.stdout
+
+    assert said()[0] == 0
+    with (source / "packer/top_k.py").open("a", encoding="utf-8") as file:
+        file.write("# nothing but a comment\n")
+    code, out = said()
+    assert (code, "not reproduced: code packer/top_k.py changed\n" in out) == (1, True), out
+
+
+def test_the_commit_of_a_run_is_told_where_its_environment_did_not_come_along(data, run, monkeypatch):
+    known = facts(run)
+    known["lineage"] |= {"commit": "c0ffee", "diff": "d1f"}
+    (run / "run.json").write_text(json.dumps(known, ensure_ascii=False), encoding="utf-8")
+    (run / "environment.json").unlink()
+    files = {**identity.package(), "packer/top_k.py": "0" * 64}
+    monkeypatch.setattr(identity, "package", lambda: files)
+    assert "it was recorded at commit c0ffee with uncommitted changes, and this is no checkout" in again(run)[1]
+
+
 def test_a_users_own_code_that_changed_is_named_by_its_file(data, run, monkeypatch):
     was = identity.beside
     monkeypatch.setattr(identity, "beside", lambda path: {**was(path), "fakes.py": "0" * 64})
@@ -334,6 +393,57 @@ def test_weights_and_tokenizer_of_a_model_are_told_apart(data, tmp_path, file, w
         assert moved(run) == [(what, f"embedder {model}: {file}")]
     else:
         assert again(run)[0]["verdict"] == "reproduced", "what is no part of a model moves nothing"
+
+
+MODELS = {
+    "embedder by torch": ("embedder", "sentence_transformer", tiny_models.embedder, "model.safetensors"),
+    "embedder by onnx": ("embedder", "onnx_encoder", tiny_models.onnx_encoder, "model.onnx"),
+    "reranker by torch": ("reranker", "cross_encoder", tiny_models.cross_encoder, "model.safetensors"),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_weights_and_tokenizer_of_every_kind_of_model_are_named(data, tmp_path, kind):
+    stage, option, make, file = MODELS[kind]
+    model = make(tmp_path / "модель")
+    run = recorded(f"{stage}={option}", f"{stage}.model='{model}'")
+    assert again(run)[0]["verdict"] == "reproduced"
+    for name, what in ((file, "model weights"), ("tokenizer.json", "tokenizer")):
+        whole = (model / name).read_bytes()
+        (model / name).write_bytes(whole + b" ")
+        weights.find.cache_clear()
+        assert moved(run) == [(what, f"{stage} {model}: {name}")]
+        (model / name).write_bytes(whole)
+    weights.find.cache_clear()
+    assert again(run)[0]["verdict"] == "reproduced"
+
+
+def test_another_tokenizer_moves_rankings_and_is_the_one_input_that_is_named(work, tmp_path):
+    model = tiny_models.embedder(tmp_path / "модель")
+    assert quiet("embedder=sentence_transformer", f"embedder.model='{model}'").code == 0
+    run = runs()["baseline"]
+    path = model / "tokenizer.json"
+    node = json.loads(path.read_text(encoding="utf-8"))
+    letters = [word for word in node["model"]["vocab"] if len(word) == 1]
+    turned = dict(zip(letters, [node["model"]["vocab"][word] for word in letters[::-1]], strict=True))
+    node["model"]["vocab"] |= turned
+    path.write_text(json.dumps(node, ensure_ascii=False), encoding="utf-8")
+    weights.find.cache_clear()
+    models.sentence_transformer.cache_clear()
+    study.LINES.clear()
+    assert moved(run) == [("tokenizer", f"embedder {model}: tokenizer.json")]
+    found, said = again(run, "--anyway")
+    assert (found["verdict"], found["ran"], len(found["differences"])) == ("not reproduced", True, 1)
+    assert "not reproduced: tokenizer of embedder" in said
+
+
+def test_a_seed_of_ones_own_is_reproduced_with_it_and_another_is_named(data):
+    run = recorded("seed=7")
+    assert again(run)[0]["verdict"] == "reproduced"
+    configured(run, lambda node: node.update(seed=0))
+    found, said = again(run)
+    assert [(each["what"], each["name"]) for each in found["differences"]] == [("setting", "seed")]
+    assert "seed was 7 and is 0" in said
 
 
 def test_a_model_that_is_gone_is_named(data, tmp_path, monkeypatch):
@@ -800,6 +910,8 @@ def test_a_run_comes_from_mlflow_where_the_disk_has_none(data, work, tmp_path, m
     name, uri = record.tracking["run_id"], f"sqlite:///{work / 'experiments/mlflow.db'}"
     assert ablate("reproduce", name).code == 0
     shutil.rmtree(record.folder)
+    said = ablate("reproduce", "--study", record.study, "--uri", uri)
+    assert (said.code, said.out.count(": reproduced (2 rankings")) == (0, 1), said
     said = ablate("reproduce", name)
     assert said.code == 0, said.err
     replaced(data / "corpus.jsonl", "days a week.", "days a week!")

@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import sqlite3
 import sys
 import threading
@@ -133,6 +134,46 @@ def test_a_server_gets_ids_and_offsets_and_no_text(server, place):
         shown = json.dumps([run.data.tags, run.data.params], ensure_ascii=False)
         assert secret not in shown
         assert "parol" not in shown
+
+
+def asked(folder, *words, **variables):
+    """How a command ended and what it said."""
+    process = start(folder, *words, ABLATE_MODULES="counting", **variables)
+    out, err = process.communicate(timeout=120)
+    assert "Traceback" not in err
+    return process.returncode, out, err
+
+
+def test_a_run_and_a_study_are_reproduced_from_a_server_alone(server, place, tmp_path):
+    folder = place("записано")
+    told(folder, "Только на сервере")
+    ended(start(folder, *OWN, "-m", "+variant=words,pairs", MLFLOW_TRACKING_URI=server.uri))
+    name, data = study(folder), str(folder / "данные")
+    found = {run.data.tags["ablate.variant"]: run.info.run_id for run in runs(server, name)}
+    here = asked(folder, "lineage", found["pairs"])
+    shutil.rmtree(folder / "experiments")
+    elsewhere = tmp_path / "другая машина"
+    elsewhere.mkdir()
+    remote = ("--uri", server.uri)
+    for words in (["--dataset", data], ["--dataset", data, "--fresh"]):
+        code, out, err = asked(elsewhere, "reproduce", found["pairs"], *remote, *words)
+        assert (code, ": reproduced (2 rankings" in out) == (0, True), out + err
+    code, out, err = asked(elsewhere, "reproduce", "--study", name, *remote, "--dataset", data)
+    assert code == 0, out + err
+    assert out.count(": reproduced (2 rankings") == len(out.splitlines()) == len(NAMES)
+    assert out.startswith("baseline ")
+    named = asked(elsewhere, "reproduce", "--study", name, "--dataset", data, MLFLOW_TRACKING_URI=server.uri)
+    assert named[:2] == (code, out), "a server that the environment names is asked for what is not recorded here"
+    assert asked(elsewhere, "lineage", found["pairs"], *remote) == here
+    code, out, err = asked(elsewhere, "lineage", found["baseline"], found["pairs"], *remote, "--json")
+    assert (code, "reranker" in json.loads(out)) == (0, True), err
+    assert asked(elsewhere, "reproduce", "--study", "нет", *remote)[0] == 2
+    told(folder, "Одно слово")
+    code, out, err = asked(elsewhere, "reproduce", found["pairs"], *remote, "--dataset", data)
+    assert (code, ": not reproduced: document " in out) == (1, True), out + err
+    code, out, err = asked(elsewhere, "reproduce", "--study", name, *remote, "--dataset", data, "--json")
+    assert [row["verdict"] for row in json.loads(out)] == ["not reproduced"] * len(NAMES), err
+    assert [path.name for path in elsewhere.iterdir()] == ["journal"], "of the components; nothing else is made"
 
 
 def test_what_a_server_could_not_take_is_kept_and_sent_once(server, place):

@@ -18,6 +18,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from ablate.conf import options
+from ablate.earlier import filled
 from ablate.errors import AblateError, ConfigError
 from ablate.pipeline import STAGES as STAGES
 from ablate.pipeline import Line
@@ -191,15 +192,19 @@ def canonical(node: Any) -> Any:
     return {"_target_": node["_target_"], **(typed(kind, values, "") if dataclasses.is_dataclass(kind) else values)}
 
 
-def recorded(node: Any, group: str) -> Any:
-    """The component of a group that a recorded config names: data, until it is found to be nothing but that.
+def recorded(config: Mapping[str, Any], key: str) -> Any:
+    """The value or component of a key in a recorded config: data, until it is found to be nothing but that.
 
     Raises:
-        ConfigError: as in `trusted`, and where its settings are wrong.
+        ConfigError: as in `trusted`, and where it is not there or its settings are wrong.
 
     """
-    trusted({group: node})
-    return build(node, group)
+    if key in config:
+        trusted({key: config[key]})
+    found = filled(config, key)
+    if key not in found:
+        raise ConfigError(f"{key}: found nothing in the recorded config, expected a value; run it again")
+    return build(found[key], key)
 
 
 def build(node: Any, where: str) -> Any:

@@ -129,18 +129,25 @@ def thawed(folder: Folder) -> Dataset:
 
 @dataclass(frozen=True)
 class Today:
-    """What a logged config means here and now: its values in their types, its components, its data."""
+    """What a logged config means here and now: its values in their types, its components, its data.
+
+    `logged` is without the settings that are from after the run, `config` has all.
+    """
 
     config: Node
+    logged: Node
     settings: Settings
     source: Source
 
+    def marks(self, name: str) -> tuple[str, str]:
+        """A fingerprint of the config as it was logged, and with all that it lacks."""
+        of = {"scoring": lambda config: config.get("score"), "config": identity.moving}[name]
+        return digest(of(self.logged)), digest(of(self.config))
+
     @cached_property
     def fingerprints(self) -> dict[str, str]:
-        """Those that need no data."""
+        """Those of what runs."""
         return {
-            "scoring": digest(self.config["score"]),
-            "config": digest(identity.moving(self.config)),
             "code": identity.code(),
             "own": identity.own(sorted(set(identity.targets(self.config)))),
         }
@@ -166,14 +173,14 @@ def of_settings(record: RunRecord, today: Today) -> Iterator[Difference]:
     known, prints = record.inputs.get("config"), record.fingerprints
     if known is not None:
         before, now = ({key: written(value) for key, value in side.items()} for side in (known, settled(today.config)))
-        for key in sorted((before.keys() | now.keys()).difference(APART)):
+        for key in sorted((before.keys() | settled(today.logged).keys()).difference(APART)):
             if before.get(key) != now.get(key):
                 kind = "scoring setting" if key.startswith("score.") else "setting"
                 yield valued(kind, key, before.get(key), now.get(key))
         return
     for name, what in (("config", "setting"), ("scoring", "scoring setting")):
-        if prints.get(name) != today.fingerprints[name]:
-            yield changed(what, "config.yaml", prints.get(name), today.fingerprints[name])
+        if prints.get(name) not in today.marks(name):
+            yield changed(what, "config.yaml", prints.get(name), today.marks(name)[0])
 
 
 def written(value: Any) -> str:

@@ -73,8 +73,29 @@ def rows(store: Store, study: str | None) -> tuple[str, list[Row]]:
         RunNotFound: it has no such study, or no run.
 
     """
+    name, found = kept(store, study)
+    made = [row(run) for run in found]
+    made.sort(key=lambda row: (not row.baseline, row.difference is None, -(row.difference or 0.0), row.name, row.run))
+    return name, made
+
+
+def finished(store: Store, study: str) -> list[str]:
+    """The MLflow ids of a study's runs that finished: baselines first, and each in the order in which they began.
+
+    Raises:
+        ConfigError: as in `rows`.
+        RunNotFound: as in `rows`.
+
+    """
+    found = [run for run in kept(store, study)[1] if run.status == "FINISHED"]
+    found.sort(key=lambda run: ("ablate.component" in run.tags, run.tags.get("ablate.started", ""), run.id))
+    return [run.id for run in found]
+
+
+def kept(store: Store, study: str | None) -> tuple[str, list[Held]]:
+    """The name of a study and its runs as the store has them; raises what `rows` does."""
     try:
-        return _rows(store, study)
+        return _kept(store, study)
     except RunNotFound:
         raise
     except Exception as error:  # of MLflow, of the network, of a database
@@ -84,7 +105,7 @@ def rows(store: Store, study: str | None) -> tuple[str, list[Row]]:
         ) from error
 
 
-def _rows(store: Store, study: str | None) -> tuple[str, list[Row]]:
+def _kept(store: Store, study: str | None) -> tuple[str, list[Held]]:
     if store.file is not None and not store.file.exists():
         raise RunNotFound(f"{store.shown}: found no database, expected one with runs")
     store.reached()
@@ -97,11 +118,10 @@ def _rows(store: Store, study: str | None) -> tuple[str, list[Row]]:
     if experiment is None:
         there = some([each.name for each in patient(client.search_experiments) if each.name != "Default"])
         raise RunNotFound(f"study {study!r}: found none in {store.shown}, expected one of: {there or 'there is none'}")
-    made = [row(run) for run in held(store, client, experiment.experiment_id) if "ablate.variant" in run.tags]
-    if not made:
+    found = [run for run in held(store, client, experiment.experiment_id) if "ablate.variant" in run.tags]
+    if not found:
         raise RunNotFound(f"study {experiment.name!r}: found no run in {store.shown}, expected some")
-    made.sort(key=lambda row: (not row.baseline, row.difference is None, -(row.difference or 0.0), row.name, row.run))
-    return str(experiment.name), made
+    return str(experiment.name), found
 
 
 def empty(address: str) -> bool:

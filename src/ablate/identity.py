@@ -82,7 +82,8 @@ def run_name(variant: str, study: str, prints: Mapping[str, str]) -> str:
 
 
 def moving(config: Node) -> Node:
-    return {key: config[key] for key in MOVING}
+    """What of a config moves a ranking or a context; a recorded one may be from before some of it existed."""
+    return {key: config[key] for key in MOVING if key in config}
 
 
 def digest(value: Any) -> str:

@@ -108,7 +108,7 @@ def of_program(record: RunRecord) -> Iterator[Origin]:
     others = sorted({target.rpartition(".")[0] for target in targets(record.config) if not ours(target)})
     yield Origin("own code", ", ".join(others) or "none", prints.get("own", UNKNOWN) if others else "")
     changed = known.get("diff") or digest_of(environment)
-    yield Origin("commit", known.get("commit") or record.commit or (UNKNOWN if not environment else "no checkout"))
+    yield Origin("commit", known.get("commit") or record.commit or ("no checkout" if known or environment else UNKNOWN))
     yield Origin("uncommitted changes", "some" if changed else "none" if known else UNKNOWN, changed or "")
     for name, version in versions(record).items():
         yield Origin(f"library {name}", version or "not installed")

@@ -16,6 +16,7 @@ from ablate import archive
 from ablate.comparison import headline
 from ablate.config import Node, canonical, settings
 from ablate.differences import Difference, Source, Today, differences, listed, source
+from ablate.earlier import filled
 from ablate.environment import checkout, processor
 from ablate.errors import AblateError, ConfigError, first_line
 from ablate.evaluate import Evaluation, audited, evaluate
@@ -74,8 +75,9 @@ class Reproduction:
         ran(record)
         logged = config(record)
         with chdir(started_in(record, self.place)):
-            chosen = settings(self.quiet(logged, record))
-            today = Today(canonical(logged), chosen, source(chosen.dataset))
+            whole = filled(logged)
+            chosen = settings(self.quiet(whole, record))
+            today = Today(canonical(whole), canonical(logged), chosen, source(chosen.dataset))
             with readable(record):
                 found = differences(record, today)
             verdict = Verdict(record, found, None, self.gap, today.source, self.place.root)
@@ -309,8 +311,8 @@ class Verdict:
             advice = "; --anyway runs the line all the same and lets its numbers decide" if self.source.dataset else ""
             found.append(f"nothing was run{advice}")
         if any(each.what == "code" for each in self.differences):
-            was, now = committed(self.record.environment.get("git")), committed(checkout(self.root))
-            found.append(f"it was recorded at {was}, and this is {now}")
+            was = committed(self.record.environment.get("git") or self.record.lineage)  # a server has the latter alone
+            found.append(f"it was recorded at {was}, and this is {committed(checkout(self.root))}")
         if self.outcome:
             found += self.moves(self.outcome)
         if self.source.problem and not any(each.what == "dataset" for each in self.differences):
@@ -352,11 +354,11 @@ class Verdict:
         }
 
 
-def committed(git: Mapping[str, str] | None) -> str:
+def committed(git: Mapping[str, Any] | None) -> str:
     """The state of a checkout: its commit, and whether something is not committed."""
-    if not git:
+    if not git or not git.get("commit"):
         return "no checkout"
-    return f"commit {git.get('commit')}{' with uncommitted changes' if git.get('diff') else ''}"
+    return f"commit {git['commit']}{' with uncommitted changes' if git.get('diff') else ''}"
 
 
 def some(names: Sequence[str]) -> str:

@@ -119,7 +119,7 @@ class Rescoring:
         node = {**(run.config.get("dataset") or {}), "dir": self.dir}
         key = digest(node)
         if key not in self.versions:
-            dataset: Dataset = recorded(node, "dataset").read()
+            dataset: Dataset = recorded({"dataset": node}, "dataset").read()
             self.versions[key] = Version(node, dataset, audited(dataset))
         ran, lies = run.fingerprints.get("corpus"), self.versions[key].dataset.fingerprints["corpus"]
         if ran != lies:
@@ -163,7 +163,7 @@ class Rescoring:
                 record = records.read(folder)
             else:
                 record = records.write(folder, found.files(began, baseline))
-            return tracked(record, baseline, recorded(run.config["tracking"], "tracking"), self.place)
+            return tracked(record, baseline, recorded(run.config, "tracking"), self.place)
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,9 @@ class Rescored:
 
     @cached_property
     def config(self) -> Node:
-        return {**self.run.config, "dataset": self.version.node, "score": self.scored.config["score"]}
+        scoring = {key: node for key, node in self.scored.config.items() if key == "score"}
+        others = {key: node for key, node in self.run.config.items() if key != "score"}
+        return {**others, "dataset": self.version.node, **scoring}
 
     @cached_property
     def clusters(self) -> dict[str, str]:
@@ -214,7 +216,7 @@ class Rescored:
         """What the queries come to, and what was measured of the line."""
         queries = [trace.query for trace in self.traces]
         comparable = any(row.get("abstention/top_score") is not None for row in self.values.values())
-        cost: float = recorded(self.config["score"], "score").false_answer_cost
+        cost: float = recorded(self.config, "score").false_answer_cost
         return {
             **summarise(queries, self.values),
             **{name: dict(self.run.measures[name]) for name in self.run.measures if of_the_line(name)},
@@ -250,8 +252,8 @@ class Rescored:
     @cached_property
     def values(self) -> dict[str, dict[str, float | None]]:
         """Every value of every query; what rests on searches is as it was recorded."""
-        tokens, config = recorded(self.config["tokens"], "tokens"), self.config
-        scoring: Scoring = at_all_cutoffs(recorded(config["score"], "score"), config["k"], config["depth"])
+        tokens, budget, k, depth = (recorded(self.config, key) for key in ("tokens", "budget", "k", "depth"))
+        scoring: Scoring = at_all_cutoffs(recorded(self.config, "score"), k, depth)
         lengths: dict[Chunk, int] = {}
 
         def length(chunk: Chunk) -> int:
@@ -259,7 +261,7 @@ class Rescored:
                 lengths[chunk] = tokens.count(chunk.text)
             return lengths[chunk]
 
-        reader = Reader(tokens, config["budget"], length)
+        reader = Reader(tokens, budget, length)
         return {trace.query.id: self.scores(trace, scoring, reader) for trace in self.traces}
 
     def scores(self, trace: Trace, scoring: Scoring, reader: Reader) -> dict[str, float | None]:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ablate.comparison import BY_DOCUMENT, RESHAPING, SUFFICIENT, at_budget, headline
+from ablate.earlier import filled
 from ablate.errors import ConfigError
 from ablate.label_risk import LabelRisk, label_risk
 from ablate.measures import HIGHER, LOWER, OF_A_RUN, OPEN, describe
@@ -81,8 +82,10 @@ def unfit(measure: str) -> str | None:
 
 def declared(record: RunRecord) -> Declared | None:
     """What was declared for a run; None where it was recorded before anything was, or with what gives no word."""
-    node = record.config.get("verdict")
-    if not isinstance(node, Mapping) or (node.get("primary") and unfit(node["primary"])):
+    if not isinstance(record.config.get("verdict"), Mapping):
+        return None
+    node = filled(record.config, "verdict")["verdict"]
+    if node.get("primary") and unfit(node["primary"]):
         return None
     return Declared(node.get("primary"), float(node["margin"]))
 

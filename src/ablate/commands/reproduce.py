@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ablate.commands.run import stoppable, told_on_stderr
+from ablate.distant import finished
 from ablate.errors import AblateError
-from ablate.logged import logged, opened
+from ablate.logged import logged
 from ablate.page import clean, say
-from ablate.records import RunRecord, of_study
-from ablate.reproduce import GAP, Reproduction, Verdict, ran
+from ablate.records import RunNotFound, RunRecord, of_study
+from ablate.reproduce import GAP, Reproduction, Verdict
+from ablate.tracking import Mlflow
 from ablate.workspace import Workspace, workspace
 
 EPILOG = """\
@@ -40,7 +43,9 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "run", nargs="?", metavar="RUN", help="a run id, the beginning of one, an MLflow run id, a folder"
     )
-    parser.add_argument("--study", metavar="S", help="all runs of this study, each baseline first")
+    parser.add_argument(
+        "--study", metavar="S", help="all runs of this study, each baseline first; with --uri, as that store has them"
+    )
     parser.add_argument("--dataset", metavar="DIR", help="where the data are now (default: where they were)")
     parser.add_argument("--uri", help="the MLflow store that has the run (default: the workspace, then its own store)")
     parser.add_argument(
@@ -70,9 +75,9 @@ def home(record: RunRecord, place: Workspace) -> Workspace:
 def every(args: argparse.Namespace, place: Workspace) -> int:
     """A line for each run of a study; what failed, or was scored again, has nothing to reproduce."""
     verdicts, codes = [], [0]
-    for record, verdict in judged(of_study(place, args.study), reproduction(args, place)):
+    for name, verdict in judged(args, place):
         if isinstance(verdict, AblateError):
-            data, line = {"run": record.id, "error": str(verdict)}, clean(f"{record.label} {record.id}: {verdict}")
+            data, line = {"run": name, "error": str(verdict)}, clean(f"{name}: {verdict}")
         else:
             data, line = verdict.data(), verdict.line()
         verdicts.append(data)
@@ -84,14 +89,25 @@ def every(args: argparse.Namespace, place: Workspace) -> int:
     return max(codes)
 
 
-def judged(records: Sequence[RunRecord], reproduce: Reproduction) -> Iterator[tuple[RunRecord, Verdict | AblateError]]:
-    """Each run that ran, with its verdict or what was wrong with the question."""
-    for record in records:
+def judged(args: argparse.Namespace, place: Workspace) -> Iterator[tuple[str, Verdict | AblateError]]:
+    """Each run that ran, by its id, with its verdict or what was wrong with the question."""
+    for name in wanted(args, place):
+        known = Path(name).name
         try:
-            ran(record)
-        except AblateError:
-            continue
-        try:
-            yield record, reproduce(opened(record.folder))
+            with logged(name, place, args.uri) as record:
+                known = record.id
+                if record.finished and not record.rescored_from:
+                    yield known, reproduction(args, place)(record)
         except AblateError as error:
-            yield record, error
+            yield known, error
+
+
+def wanted(args: argparse.Namespace, place: Workspace) -> list[str]:
+    """The folders of a study's runs, or their MLflow ids in the store that is named: here, or for want of a record."""
+    if args.uri is None:
+        try:
+            return [str(record.folder) for record in of_study(place, args.study)]
+        except RunNotFound:
+            if not os.environ.get("MLFLOW_TRACKING_URI"):
+                raise
+    return finished(Mlflow(args.uri, False).store(place), args.study)

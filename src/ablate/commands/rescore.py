@@ -33,7 +33,7 @@ def main(argv: list[str]) -> int:
     place = workspace()
     runs = chosen(place, args.runs, args.study)
     scoring = named(find(place), args.score_as) if args.score_as else None
-    tracking = [recorded(run.config["tracking"], "tracking") for run in runs]
+    tracking = [recorded(run.config, "tracking") for run in runs]
     with waiting(next(filter(None, (each.errand(place) for each in tracking)), None)):
         made = Rescoring(place, args.dataset, args.common, scoring)(runs)
     known = find(place)

@@ -109,7 +109,7 @@ def recorded(record: RunRecord, dir: str | None) -> Dataset:
     """
     from ablate import config
 
-    folder = config.recorded(dict(record.config.get("dataset") or {}), "dataset")
+    folder = config.recorded(record.config, "dataset")
     if dir is not None:
         folder = replace(folder, dir=dir)
     dataset: Dataset = folder.read()
