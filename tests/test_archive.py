@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from urllib.parse import unquote
@@ -53,17 +54,21 @@ SIDE = SimpleNamespace(
 )
 
 
+def begun():
+    """Two seconds ago."""
+    return records.Start(datetime.now(UTC) - timedelta(seconds=2), time.monotonic() - 2)
+
+
 def facts():
-    started = (datetime.now(UTC) - timedelta(seconds=2)).isoformat()
     return {
-        "run": "bm25-1", "study": "d-1", "variant": "bm25", "component": "retriever", "started": started,
+        "run": "bm25-1", "study": "d-1", "variant": "bm25", "component": "retriever",
         "fingerprints": {"corpus": "c"}, "latency": False,
     }  # fmt: skip
 
 
 def test_a_finished_run_can_be_read_back_as_it_was(tmp_path):
     timings = [{"query_id": "вопрос 1", "baseline": {"search": 1.0}, "variant": {"search": 2.0}}]
-    files = finished(SIDE, facts(), evaluation(trace(A, C)), timings, tmp_path)
+    files = finished(SIDE, facts(), begun(), evaluation(trace(A, C)), timings, tmp_path)
     record = records.write(Workspace(tmp_path).runs / "d-1/bm25-1", files)
     assert (record.finished, record.error, record.component) == (True, None, "retriever")
     assert 2 <= record.seconds < 60
@@ -86,7 +91,7 @@ def test_a_finished_run_can_be_read_back_as_it_was(tmp_path):
 
 
 def test_a_failed_run_says_who_it_was_and_why(tmp_path):
-    record = records.write(tmp_path / "d-1/bm25-1", failed(SIDE, facts(), "ValueError: сломано"))
+    record = records.write(tmp_path / "d-1/bm25-1", failed(SIDE, facts(), begun(), "ValueError: сломано"))
     assert (record.finished, record.error) == (False, "ValueError: сломано")
     assert record.config == SIDE.config
     assert list(record.overrides) == SIDE.overrides
@@ -97,13 +102,13 @@ def test_a_failed_run_says_who_it_was_and_why(tmp_path):
 )
 def test_text_in_a_config_stays_text(tmp_path, value):
     side = SimpleNamespace(**{**vars(SIDE), "config": {"значение": value}, "overrides": [value]})
-    record = records.write(tmp_path / "d-1/bm25-1", failed(side, facts(), "x"))
+    record = records.write(tmp_path / "d-1/bm25-1", failed(side, facts(), begun(), "x"))
     assert yaml.safe_load((record.folder / "config.yaml").read_text(encoding="utf-8")) == {"значение": value}
     assert yaml.safe_load((record.folder / "overrides.yaml").read_text(encoding="utf-8")) == [value]
 
 
 def test_the_line_of_a_query_says_who_asked_among_what_and_what_came_of_it(tmp_path):
-    files = finished(SIDE, facts(), evaluation(trace(A, C)), [], tmp_path)
+    files = finished(SIDE, facts(), begun(), evaluation(trace(A, C)), [], tmp_path)
     (line,) = files["queries.jsonl"]
     assert line["principals"] == ["user:a", "user:b"]
     assert (line["filter"], line["cohorts"], line["intent"]) == ({"год": 2024}, {"язык": "ru"}, "rule")
@@ -145,7 +150,9 @@ def test_scores_of_two_scales_are_left_out_so_that_the_order_of_the_file_holds()
 
 def test_the_ranking_of_a_run_is_that_of_every_query_whatever_the_order_of_the_file(tmp_path):
     def print_of(*traces):
-        return finished(SIDE, facts(), evaluation(*traces), [], tmp_path)["run.json"]["fingerprints"]["ranking"]
+        return finished(SIDE, facts(), begun(), evaluation(*traces), [], tmp_path)["run.json"]["fingerprints"][
+            "ranking"
+        ]
 
     one, two = trace(A, query="1"), trace(C, query="2")
     assert print_of(one, two) == print_of(one, two)
@@ -182,7 +189,7 @@ def test_no_two_ids_share_an_escape(one, other):
 
 
 def test_a_query_without_hits_leaves_empty_places_and_no_line(tmp_path):
-    files = finished(SIDE, facts(), evaluation(trace()), [], tmp_path)
+    files = finished(SIDE, facts(), begun(), evaluation(trace()), [], tmp_path)
     assert files["ranking.jsonl"] == [{"query_id": "вопрос 1", "hits": [], "context": []}]
     assert files["ranking.trec"] == ""
 

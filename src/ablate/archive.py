@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,19 +18,21 @@ from ablate.evaluate import Evaluation, timed
 from ablate.identity import Side, digest
 from ablate.latency import Timing
 from ablate.page import public
-from ablate.records import COMPACT
+from ablate.records import COMPACT, Start
 from ablate.score import to_json
 from ablate.types import Chunk, Query, Trace
 
 Files = dict[str, Any]
 
 
-def failed(side: Side, facts: Node, reason: str) -> Files:
+def failed(side: Side, facts: Node, start: Start, reason: str) -> Files:
     """The files of a run that broke: who it was and why, so that it can be told and run again."""
-    return {"run.json": finish(facts, status="failed", error=reason), **setup(side)}
+    return {"run.json": {**facts, **start.told(), "status": "failed", "error": reason}, **setup(side)}
 
 
-def finished(side: Side, facts: Node, evaluation: Evaluation, timings: Sequence[Timing], root: Path) -> Files:
+def finished(
+    side: Side, facts: Node, start: Start, evaluation: Evaluation, timings: Sequence[Timing], root: Path
+) -> Files:
     """The files of a run that went through."""
     traces = sorted(evaluation.traces, key=lambda trace: trace.query.id)  # the order of a file moves no fingerprint
     stages = {stage: digest(list(names)) for stage, names in outputs(evaluation).items()}
@@ -41,7 +42,7 @@ def finished(side: Side, facts: Node, evaluation: Evaluation, timings: Sequence[
     metrics = {"measures": measures, "counts": evaluation.counts, "ledger": masses(evaluation)}
     rows = [row(trace, evaluation) for trace in traces]
     return {
-        "run.json": finish(facts, status="finished", error=None),
+        "run.json": {**facts, **start.told(), "status": "finished", "error": None},
         **setup(side),
         "metrics.json": metrics,
         "queries.jsonl": rows,
@@ -93,11 +94,6 @@ def masses(evaluation: Evaluation) -> dict[str, float]:
     """The mass of queries at every stage of the ledger; empty where no query has alternatives."""
     found = ledger.cells(evaluation.ledger) if evaluation.ledger else {}
     return {stage: float(mass) for stage, mass in found.items()}
-
-
-def finish(facts: Node, status: str, error: str | None) -> Node:
-    seconds = (datetime.now(UTC) - datetime.fromisoformat(facts["started"])).total_seconds()
-    return facts | {"status": status, "error": error, "seconds": round(seconds, 3)}
 
 
 def setup(side: Side) -> Files:

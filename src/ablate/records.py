@@ -8,6 +8,7 @@ import logging
 import math
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,6 +38,18 @@ class RunNotFound(AblateError):
 
 class BrokenRecord(AblateError):
     """A run directory whose files are missing or cannot be read."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """When something began: its date, and the ticks of a clock that nobody sets back."""
+
+    date: datetime = field(default_factory=lambda: datetime.now(UTC))
+    ticks: float = field(default_factory=time.monotonic)
+
+    def told(self) -> dict[str, Any]:
+        """What a record says of it once it has ended: the date and how many seconds it took."""
+        return {"started": self.date.isoformat(), "seconds": round(time.monotonic() - self.ticks, 3)}
 
 
 @dataclass(frozen=True)
@@ -321,10 +334,10 @@ def write(folder: Path, files: Mapping[str, Any]) -> RunRecord:
         ValueError: a value is NaN.
 
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
     fresh = folder.parent / f".{folder.name}.{uuid.uuid4().hex}"
-    fresh.mkdir()
     try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        fresh.mkdir()
         for name, content in files.items():
             path = fresh / name
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,6 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
@@ -153,7 +152,7 @@ class Rescoring:
 
     def made(self, run: RunRecord, chosen: Sequence[str], baseline: RunRecord | None) -> RunRecord:
         """The run that stands for `run` on the new version: itself, the one that is recorded, or one made now."""
-        began, found = datetime.now(UTC), Rescored(run, self.version(run), chosen, self.scoring or run)
+        start, found = records.Start(), Rescored(run, self.version(run), chosen, self.scoring or run)
         if found.fingerprints == run.fingerprints:
             return run
         folder = self.place.runs / found.study / found.name
@@ -162,7 +161,7 @@ class Rescoring:
             if folder.exists():
                 record = records.read(folder)
             else:
-                record = records.write(folder, found.files(began, baseline))
+                record = records.write(folder, found.files(start, baseline))
             return tracked(record, baseline, recorded(run.config, "tracking"), self.place)
 
 
@@ -279,13 +278,13 @@ class Rescored:
             **self.standards(trace.query, truth, ranking, completion, trace.context, k, reader.length),
         }
 
-    def files(self, began: datetime, baseline: RunRecord | None) -> archive.Files:
+    def files(self, start: records.Start, baseline: RunRecord | None) -> archive.Files:
         """The files of the new run; what was measured of the line and of the machine is copied."""
         run, queries = self.run, [trace.query for trace in self.traces]
         copied = [path for path in run.files if path.name in ("changes.json", "latency.jsonl", "environment.json")]
         metrics, rows = {"measures": self.measures, "counts": self.counts}, [self.row(t.query) for t in self.traces]
         return {
-            "run.json": self.facts(began, baseline),
+            "run.json": self.facts(start, baseline),
             "config.yaml": public(yaml.safe_dump(self.config, allow_unicode=True, sort_keys=False)),
             "overrides.yaml": yaml.safe_dump(list(run.overrides), allow_unicode=True),
             "metrics.json": metrics,
@@ -296,7 +295,7 @@ class Rescored:
             **{path.name: path.read_bytes() for path in copied},
         }
 
-    def facts(self, began: datetime, baseline: RunRecord | None) -> Node:
+    def facts(self, start: records.Start, baseline: RunRecord | None) -> Node:
         left_out = ("computing", *(() if len(self.chosen) == len(self.run.queries) else ("stages",)))
         return {
             **{key: value for key, value in self.run.facts.items() if key not in left_out},
@@ -307,8 +306,7 @@ class Rescored:
             "baseline": baseline.id if baseline else None,
             "rescored_from": self.run.id,
             "sweep": "",
-            "started": began.isoformat(),
-            "seconds": round((datetime.now(UTC) - began).total_seconds(), 3),
+            **start.told(),
             "fingerprints": self.fingerprints,
         }
 

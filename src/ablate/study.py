@@ -7,7 +7,6 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -160,12 +159,12 @@ class Session:
     def made(self, side: Side, together: Sequence[Side], baseline: RunRecord | None, folder: Path) -> RunRecord:
         """A run from start to record; one that breaks is recorded as failed."""
         log.info("%s: running", side.variant)
-        facts = about(side, self.dataset, folder.name, baseline)
+        facts, start = about(side, self.dataset, folder.name, baseline), records.Start()
         try:
             before = computed()
             evaluation, timings = self.measured(side, together)
             facts |= {"computing": round(computed() - before, 3)}
-            content = archive.finished(side, facts, evaluation, timings, self.place.root)
+            content = archive.finished(side, facts, start, evaluation, timings, self.place.root)
             content = lineage.added(content, side, self.dataset, self.place)
             record = records.write(folder, content)
         except (AblateError, Unwritten):
@@ -173,7 +172,7 @@ class Session:
         except (Exception, SystemExit) as error:  # a component that exits must not end the other jobs
             said = told(error, self.dataset)
             log.error("%s", said.trace)
-            record = records.write(folder, archive.failed(side, facts, said.reason))
+            record = records.write(folder, archive.failed(side, facts, start, said.reason))
         return tracked(record, baseline, side.settings.tracking, self.place)
 
     def measured(self, side: Side, together: Sequence[Side]) -> tuple[Evaluation, list[Timing]]:
@@ -273,7 +272,6 @@ def about(side: Side, dataset: Dataset, name: str, baseline: RunRecord | None) -
         "component": side.component,
         "baseline": baseline.id if baseline else None,
         "sweep": os.environ.get(SWEEP, ""),
-        "started": datetime.now(UTC).isoformat(),
         "fingerprints": dict(side.fingerprints),
         "latency": side.settings.latency.measured,
         "critical_cohorts": list((dataset.contract.get("critical") or {}).get("cohorts") or ()),

@@ -408,3 +408,4 @@ def quiet() -> None:
         os.environ.setdefault(key, value)
     for logger in ("alembic", "mlflow"):
         logging.getLogger(logger).setLevel(logging.ERROR)
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # it prints what it raises, SQL and all
