@@ -138,7 +138,16 @@ def test_runs_and_what_is_said_about_them_hold_no_text_that_not_everybody_may_re
         said += [ablate("lineage", pair[0]), ablate("lineage", *pair, "--json")]
     if "reproduce" in commands():
         said += [ablate("reproduce", pair[1])]
+    said += [
+        ablate("power", *QUIET, "dataset.dir=data"),
+        ablate("interact", "hybrid", "mmr", *QUIET, "dataset.dir=data"),
+    ]
     assert {each.code for each in said} == {0}, [each for each in said if each.code]
+    reports = [word for kind in ("junit", "markdown") for word in (f"--{kind}", f"gate.{kind}")]
+    said += [ablate("gate", pair[0], *words) for words in (reports, ["--policy", "lenient"], ["--json"])]
+    said += [ablate("power", "--again", *QUIET, "dataset.dir=data")]
+    assert len(list(work.glob("experiments/runs/*/*/decision*.json"))) == 3
+    assert (work / "experiments/decisions.jsonl").stat().st_size > 100
     assert (work / "s.csv").stat().st_size > 100
     assert leaks(work, *said) == []
 

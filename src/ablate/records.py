@@ -286,9 +286,9 @@ class RunRecord:
 
     @property
     def files(self) -> list[Path]:
-        """Every file of the directory, sorted; the note on where it was sent is not part of the run."""
-        found = (path for path in self.folder.rglob("*") if path.is_file() and path.name != "tracking.json")
-        return sorted(found)
+        """Every file of the directory, sorted; links and the note on where it was sent are not part of the run."""
+        found = (path for path in self.folder.rglob("*") if path.is_file() and not path.is_symlink())
+        return sorted(path for path in found if path.name != "tracking.json")
 
 
 def labels(query: Mapping[str, Any]) -> set[str]:

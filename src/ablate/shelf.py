@@ -32,12 +32,15 @@ WAIT_SECONDS = 60.0
 WORK = "kind, machine, characters, seconds"
 """The columns of what computing took."""
 
+STRANGE = "SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%' LIMIT 1"
+"""Whether a file holds anything but plain tables."""
+
 BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 """What sqlite says of a file that is no database any more; its other complaints are about the folder or the disk."""
 
 
 class Foreign(sqlite3.DatabaseError):
-    """A file that holds the work of another revision than its name says: as useless as no database at all."""
+    """A file that is not what its name says, or does more than hold rows: as useless as no database at all."""
 
     sqlite_errorcode = sqlite3.SQLITE_NOTADB
 
@@ -221,6 +224,9 @@ class Shelf:
                 yield connection
 
     def _refuse_foreign(self, connection: sqlite3.Connection) -> None:
+        """Whoever sent the file may have put a view or a trigger in the place of rows, which would run when read."""
+        if connection.execute(STRANGE).fetchone():
+            raise Foreign("something that is no table")
         if connection.execute("SELECT revision FROM about").fetchone() != (self._mark,):
             raise Foreign("the work of another revision")
 
@@ -286,6 +292,8 @@ def _about(path: Path) -> list[str]:
 
 @contextmanager
 def _connected(path: Path) -> Iterator[sqlite3.Connection]:
+    if path.is_symlink():
+        raise Foreign("a link to another place")
     with closing(sqlite3.connect(path, timeout=WAIT_SECONDS)) as connection:
         connection.text_factory = bytes  # a bit that turned bytes into text must not stop the reading
         # Rows are checked when read, so a power cut may cost rows but cannot give wrong ones.

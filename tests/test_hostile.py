@@ -1,0 +1,210 @@
+"""What came from elsewhere is data: nothing in a workspace that was sent runs, is followed, or is written through."""
+
+from __future__ import annotations
+
+import ast
+import json
+import logging
+import os
+import pickle
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import cli
+import pytest
+import tiny_models
+from cli import ablate, put, quiet, runs
+
+import ablate as package
+from ablate import records, weights
+from ablate.shelf import Shelf
+
+KEY, VALUE = b"k" * 16, b"value"
+
+
+class Boom:
+    """Unpickled, it leaves a file."""
+
+    def __reduce__(self):
+        return os.system, ("touch boom",)
+
+
+PAYLOAD = pickle.dumps(Boom())
+EVIL = "from pathlib import Path\nPath('boom').touch()\nclass Boom: ...\n"
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    return cli.workshop(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def data(work):
+    return f"dataset.dir={cli.small(work / 'данные')}"
+
+
+# Files that would run when they are read
+
+
+def test_a_payload_that_is_unpickled_would_show(work):
+    pickle.loads(PAYLOAD)
+    assert (work / "boom").exists()
+
+
+LINES = ("reproduce", "lineage", "gate", "compare", "review export")
+RECORD = ("run.json", "config.yaml", "overrides.yaml", "changes.json", "metrics.json", "queries.jsonl", "ranking.jsonl")
+KEPT = ("compact.json", "inputs.json", "ledger.jsonl", "environment.json", "tracking.json", "latency.jsonl")
+HYDRA = (".hydra/config.yaml", ".hydra/hydra.yaml", ".hydra/overrides.yaml")
+
+
+@pytest.mark.parametrize("name", [*RECORD, *KEPT, *HYDRA])
+def test_no_command_unpickles_a_file_of_a_run(work, data, name):
+    assert quiet("+variant=bm25", data).code == 0
+    found = runs()
+    run, base = found["bm25"].name, found["baseline"].name
+    path = found["bm25"] / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(PAYLOAD)
+    asked = [["compare"], ["compare", "--json"], ["reproduce", run], ["lineage", run, base], ["gate", run], ["sync"]]
+    asked += [["rescore", "--dataset", "данные", run], ["review", "export", run, base, "--out", "лист.csv"]]
+    for words in asked[:-3] if name in HYDRA else asked[:5]:
+        said = ablate(*words)
+        assert "Traceback" not in said.err, words
+    assert quiet("+variant=bm25", data).code in (0, 2)
+    assert not (work / "boom").exists()
+
+
+@pytest.mark.parametrize("name", ["vectors/x.sqlite", "vectors/x.npy", "x.pkl", "bm25/index.json", "x.faiss"])
+def test_no_command_unpickles_a_file_among_the_indexes(work, data, name):
+    assert quiet(data).code == 0
+    path = work / "indexes" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(PAYLOAD)
+    for words in (["index", "list"], ["index", "verify"], ["doctor"], ["index", "prune"]):
+        assert "Traceback" not in ablate(*words).err
+    assert quiet("+variant=bm25", data).code == 0
+    assert not (work / "boom").exists()
+
+
+UNSAFE = {"pickle", "marshal", "shelve", "dill", "joblib", "cloudpickle"}
+TALKS_TO_ITSELF = "extraction/apart.py"
+"""Both ends of its pipe are this program."""
+
+
+def test_the_source_reads_nothing_that_could_run():
+    folder = Path(package.__file__).parent
+    for path in folder.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        nodes = list(ast.walk(tree))
+        named = {alias.name.partition(".")[0] for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        named |= {str(node.module).partition(".")[0] for node in nodes if isinstance(node, ast.ImportFrom)}
+        assert path.relative_to(folder).as_posix() == TALKS_TO_ITSELF or not named & UNSAFE, path
+        calls = {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}
+        assert not calls & {"eval", "exec", "yaml.unsafe_load", "yaml.full_load", "torch.load", "np.load"}, path
+
+
+# Kept work that is not what it seems
+
+
+@pytest.fixture
+def kept(tmp_path):
+    shelf = Shelf.of(tmp_path, "vectors", "revision", "модель")
+    shelf.path.parent.mkdir(parents=True)
+    return shelf
+
+
+def computed(shelf):
+    """Whether a value had to be computed; it is right in any case."""
+    asked = []
+    found = list(shelf.kept([KEY], lambda places: [asked.append(place) or VALUE for place in places]))
+    assert found == [(0, VALUE, bool(asked))]
+    return bool(asked)
+
+
+def test_a_link_among_the_indexes_is_not_followed(kept, tmp_path, caplog):
+    other = tmp_path / "чужое.sqlite"
+    with closing(sqlite3.connect(other)) as database:
+        database.execute("CREATE TABLE own (text)")
+    before = other.read_bytes()
+    kept.path.symlink_to(other)
+    with caplog.at_level(logging.WARNING):
+        assert computed(kept)
+    assert [record.getMessage() for record in caplog.records if "a link to another place" in record.getMessage()]
+    assert other.read_bytes() == before
+    assert not kept.path.is_symlink()
+    assert not computed(kept)
+
+
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x, x, x FROM n"
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "DROP TABLE rows; CREATE VIEW rows AS " + ENDLESS,
+        "DROP TABLE about; CREATE VIEW about AS " + ENDLESS,
+        "CREATE TRIGGER t AFTER INSERT ON rows BEGIN DELETE FROM rows; END",
+        "DROP TABLE rows; CREATE VIRTUAL TABLE rows USING fts5(key, value, checksum)",
+    ],
+    ids=["view of rows", "view of itself", "trigger", "virtual table"],
+)
+def test_a_file_that_does_more_than_hold_rows_is_set_aside(kept, made, caplog):
+    kept.write({KEY: b"other"})
+    with closing(sqlite3.connect(kept.path)) as database:
+        database.executescript(made)
+    assert kept.glance([KEY], "") == type(kept.glance([], ""))()
+    with caplog.at_level(logging.WARNING):
+        assert computed(kept)
+    assert len(caplog.records) == 1
+    assert not computed(kept)
+
+
+# Models that a config names
+
+
+@pytest.mark.parametrize("kind", ["evil.Boom", "modeling_evil.Boom", "os.system"])
+def test_a_model_folder_cannot_name_code_to_run(work, data, monkeypatch, kind):
+    model = tiny_models.embedder(work / "модель")
+    modules = json.loads((model / "modules.json").read_text())
+    modules.append({"idx": len(modules), "name": "2", "path": "2_Boom", "type": kind})
+    put(
+        model,
+        {"modules.json": json.dumps(modules), "evil.py": EVIL, "modeling_evil.py": EVIL, "2_Boom/config.json": "{}"},
+    )
+    put(work, {"evil.py": EVIL})
+    monkeypatch.syspath_prepend(work)
+    weights.find.cache_clear()
+    said = quiet(data, "embedder=sentence_transformer", "embedder.model=модель")
+    assert said.code in (1, 2), said
+    assert "evil" not in sys.modules
+    assert not (work / "boom").exists()
+
+
+def test_weights_that_are_a_pickle_do_not_run(work, data):
+    model = tiny_models.embedder(work / "модель")
+    for path in model.glob("*.safetensors"):
+        path.unlink()
+    (model / "pytorch_model.bin").write_bytes(PAYLOAD)
+    weights.find.cache_clear()
+    said = quiet(data, "embedder=sentence_transformer", "embedder.model=модель")
+    assert said.code in (1, 2), said
+    assert not (work / "boom").exists()
+
+
+# Links in a workspace that was sent
+
+
+@pytest.mark.parametrize("name", ["metrics.json", "queries.jsonl", "compact.json", "ledger.jsonl"])
+def test_a_file_of_a_run_that_is_a_link_is_not_sent_anywhere(work, data, name):
+    assert quiet(data).code == 0
+    (work / "тайна").write_text("SECRET", encoding="utf-8")
+    path = runs()["baseline"] / name
+    path.unlink()
+    path.symlink_to(work / "тайна")
+    for words in (["compare"], ["lineage", runs()["baseline"].name]):
+        said = ablate(*words)
+        assert "Traceback" not in said.err
+        assert "SECRET" not in said.out + said.err
+    assert path not in records.read(path.parent).files  # which is what a store gets
