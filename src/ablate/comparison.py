@@ -50,15 +50,14 @@ class Paired:
 def paired(baseline: RunRecord, variant: RunRecord, measure: str, among: Iterable[str] | None = None) -> Paired | None:
     """The paired difference of `measure` over the queries `among` (default all); None where it applies to none."""
     left, right = baseline.values(measure), variant.values(measure)
-    sides = [
-        (left[query], right[query]) for query in (left if among is None else among) if query in left and query in right
-    ]
-    if not sides:
+    if among is not None or left.keys() != right.keys():
+        among = [query for query in (left if among is None else among) if query in left and query in right]
+        left, right = ({query: values[query] for query in among} for values in (left, right))
+    if not left:
         return None
-    before, after = zip(*sides, strict=True)
-    moved = [new - old for old, new in sides if new != old]
+    before, after, n = list(left.values()), [right[query] for query in left], len(left)
+    moved = [new - old for old, new in zip(before, after, strict=True) if new != old]
     higher = sum(move > 0 for move in moved)
-    n = len(sides)
     return Paired(measure, sum(before) / n, sum(after) / n, n, higher, len(moved) - higher)
 
 

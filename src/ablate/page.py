@@ -33,6 +33,8 @@ def milliseconds(value: float) -> str:
 
 def clean(text: str) -> str:
     """On one line, without characters that move the cursor or turn the direction of writing."""
+    if text.isprintable():  # then no character is of these kinds
+        return text.strip()
     moving = ("Cc", "Cf", "Cs", "Zl", "Zp")
     return "".join(" " if unicodedata.category(char) in moving else char for char in text).strip()
 

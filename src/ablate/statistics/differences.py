@@ -57,9 +57,9 @@ class Differences:
     @cached_property
     def clusters(self) -> tuple[tuple[int, int], ...]:
         """Sum of the differences, times `denominator`, and number of queries of every cluster."""
-        if len(set(self.labels)) == self.n:
+        sizes = _sizes(self.labels)
+        if len(sizes) == self.n:
             return tuple((difference, 1) for difference in self.whole)
-        sizes = Counter(self.labels)
         sums = dict.fromkeys(sizes, 0)
         for difference, label in zip(self.whole, self.labels, strict=True):
             if difference:
@@ -120,6 +120,11 @@ class Differences:
     def unchanged(self) -> bool:
         """Whether every query has the same value on both sides."""
         return not any(self.whole)
+
+
+@lru_cache(maxsize=16)  # all variants of a family have the same clusters
+def _sizes(labels: tuple[Hashable, ...]) -> Mapping[Hashable, int]:
+    return Counter(labels)
 
 
 def differences(baseline: Values, variant: Values, labels: Mapping[str, Hashable] | None = None) -> Differences:

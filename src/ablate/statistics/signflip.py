@@ -20,7 +20,7 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
@@ -197,7 +197,8 @@ class Flips:
     def at_zero(self) -> tuple[float, float]:
         """The chances that the mean of a set is at most 0 and at least 0: of the sums alone, sizes do not matter."""
         if self.counted and self.dense:
-            sums, _, chances = _filled([replace(group, size=0) for group in self.groups if group.total])
+            moved = (group for group in self.groups if group.total)
+            sums, _, chances = _filled([Group(group.total, 0, group.chosen, group.number) for group in moved])
         else:
             sums, _, chances = self.atoms
         above, below = (float(chances[sides <= self.slack].sum()) / self.total for sides in (sums, -sums))
@@ -296,8 +297,11 @@ def _together(sums: Whole, sizes: Whole, chances: Floats) -> Atoms:
 def _affordable(groups: list[Group], wide: int, work: int) -> bool:
     """Whether `_listed` would have counted every set, found without their chances.
 
-    Which pairs of a sum and a size there are is one long whole number, a bit a pair, `wide` bits a sum.
+    Which pairs of a sum and a size there are is one long whole number, a bit a pair, `wide` bits a sum. Most often it
+    is enough that there are never more sets than such pairs.
     """
+    if _at_most(groups) <= work:
+        return True
     last = max(len(group.chosen) if group.total == 0 else 1 for group in groups)
     there, sets, sums, sizes = 1, 1, 1, 1
     for group in groups:
@@ -313,6 +317,18 @@ def _affordable(groups: list[Group], wide: int, work: int) -> bool:
     return True
 
 
+def _at_most(groups: list[Group]) -> int:
+    """How many additions at most it takes to count every set, if every pair of a sum and a size were one."""
+    last = max(len(group.chosen) if group.total == 0 else 1 for group in groups)
+    sums, sizes, additions, pairs = 1, 1, 0, 1
+    for group in groups:
+        pairs = sums * sizes
+        additions += pairs * len(group.chosen)
+        sums += abs(group.total) * group.steps
+        sizes += group.size * group.steps
+    return additions + pairs * last
+
+
 def _repeated(bits: int, step: int, times: int) -> int:
     """All of `bits` moved up by 0, 1, ... `times` steps."""
     copies = 1
@@ -324,10 +340,11 @@ def _repeated(bits: int, step: int, times: int) -> int:
 
 
 def _filled(groups: list[Group]) -> Atoms:
-    """Every set of clusters, in a table of sums by sizes: for sums that lie close."""
+    """Every set of clusters, in a table of sizes by sums: for sums that lie close."""
     table = np.ones((1, 1))
     for group in groups:
-        table = (_widened if group.total == 0 and table.shape[1] < group.steps else _moved)(table, group)
+        table = (_widened if group.total == 0 and len(table) < group.steps else _moved)(table, group)
+    table = np.ascontiguousarray(table.T)
     sums, sizes = np.nonzero(table)
     low = sum(min(group.total * group.chosen.start, group.total * (group.chosen.stop - 1)) for group in groups)
     return sums + low, sizes + sum(group.size * group.chosen.start for group in groups), table[sums, sizes]
@@ -336,22 +353,23 @@ def _filled(groups: list[Group]) -> Atoms:
 def _moved(table: Floats, group: Group) -> Floats:
     """The table once for every choice from a group, moved to where that leads; sums always in the same order."""
     rows, columns = table.shape
-    up, right, steps = abs(group.total), group.size, group.steps
-    fuller = np.zeros((rows + up * steps, columns + right * steps))
-    for step, chance in sorted(enumerate(group.chances), reverse=group.total >= 0):
-        row, column = up * (steps - step if group.total < 0 else step), right * step
-        fuller[row : row + rows, column : column + columns] += chance * table
+    down, right, steps = group.size, abs(group.total), group.steps
+    fuller, part = np.zeros((rows + down * steps, columns + right * steps)), np.empty_like(table)
+    choices = list(enumerate(group.chances.tolist()))
+    for step, chance in choices if group.total < 0 else reversed(choices):
+        row, column = down * step, right * (steps - step if group.total < 0 else step)
+        fuller[row : row + rows, column : column + columns] += np.multiply(table, chance, out=part)
     return fuller
 
 
 def _widened(table: Floats, group: Group) -> Floats:
-    """The same of clusters that sum to 0, column by column of the table: bit for bit, and quick where these are few."""
+    """The same of clusters that sum to 0, row by row of the table: bit for bit, and quick where these are few."""
     rows, columns = table.shape
     reach = group.size * group.steps
-    fuller = np.zeros((columns + reach, rows))  # turned: what is added lies in one piece
-    for column in range(columns):
-        fuller[column : column + reach + 1 : group.size] += np.multiply.outer(group.chances, table[:, column])
-    return fuller.T
+    fuller = np.zeros((rows + reach, columns))
+    for row in range(rows):
+        fuller[row : row + reach + 1 : group.size] += np.multiply.outer(group.chances, table[row])
+    return fuller
 
 
 def _chosen(number: int, trimmed: bool) -> range:
