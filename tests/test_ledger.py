@@ -27,10 +27,10 @@ from ablate.conf import options
 from ablate.errors import NotComparable
 from ablate.evaluate import audited, evaluate
 from ablate.filter import Declared, Open
-from ablate.ledger import STAGES, cells, flow, next_test, of_run, row
-from ablate.ledger.advice import acts_on, asks_for_loss, variants
-from ablate.ledger.entry import entry
-from ablate.ledger.stages import ACTING, DELIVERED
+from ablate.ledger.advice import acts_on, asks_for_loss, next_test, variants
+from ablate.ledger.entry import cells, entry, row
+from ablate.ledger.flow import flow, of_run
+from ablate.ledger.stages import ACTING, DELIVERED, STAGES
 from ablate.packer import Mmr, TokenBudget, TopK
 from ablate.pipeline import Line, ready
 from ablate.reranker import Keep

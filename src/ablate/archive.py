@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 import yaml
 
-from ablate import ledger
 from ablate.config import Node
 from ablate.environment import environment
 from ablate.evaluate import Evaluation, timed
 from ablate.identity import Side, digest
 from ablate.latency import Timing
+from ablate.ledger import entry as ledger
 from ablate.page import public
 from ablate.records import COMPACT, Start
 from ablate.score import to_json

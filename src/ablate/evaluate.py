@@ -14,7 +14,9 @@ from ablate.audit import Audit, AuditError
 from ablate.dataset.fingerprint import digest
 from ablate.errors import DatasetError
 from ablate.foresight import foreseen
-from ablate.ledger import Corpus, Entry, ledger
+from ablate.ledger.book import ledger
+from ablate.ledger.corpus import Corpus
+from ablate.ledger.entry import Entry
 from ablate.pipeline import Asked, Mask, Ready, unlabelled
 from ablate.progress import followed
 from ablate.score import Exposure, Reader, Scoring, of_trace, summarise, whole

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ablate.errors import NotComparable
-from ablate.ledger import STAGES, flow, next_test
+from ablate.ledger.advice import next_test
+from ablate.ledger.flow import flow
+from ablate.ledger.stages import STAGES
 from ablate.page import Page
 from ablate.records import RunRecord
 
