@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import gt, lt
 from typing import TYPE_CHECKING, Any
 
 from ablate.page import milliseconds, signed
@@ -56,9 +57,8 @@ def paired(baseline: RunRecord, variant: RunRecord, measure: str, among: Iterabl
     if not left:
         return None
     before, after, n = list(left.values()), [right[query] for query in left], len(left)
-    moved = [new - old for old, new in zip(before, after, strict=True) if new != old]
-    higher = sum(move > 0 for move in moved)
-    return Paired(measure, sum(before) / n, sum(after) / n, n, higher, len(moved) - higher)
+    higher, lower = (sum(map(moves, after, before)) for moves in (gt, lt))
+    return Paired(measure, sum(before) / n, sum(after) / n, n, higher, lower)
 
 
 def headline(record: RunRecord) -> str:
