@@ -190,13 +190,17 @@ class Flips:
     def atoms(self) -> Atoms:
         """Sum, number of queries and chance of every set of clusters, or of each that was drawn."""
         if not self.counted:
-            return _drawn(self.clusters, self.draws, self.seed)
+            sums, sizes = (_drawn(values, self.draws, self.seed) for values in zip(*self.clusters, strict=True))
+            return sums, sizes, np.ones(len(sums))
         return self.listed or _filled(self.groups)
 
     @cached_property
     def at_zero(self) -> tuple[float, float]:
         """The chances that the mean of a set is at most 0 and at least 0: of the sums alone, sizes do not matter."""
-        if self.counted and self.dense:
+        if not self.counted:
+            sums = _drawn([total for total, _ in self.clusters], self.draws, self.seed)
+            chances = np.ones(len(sums))
+        elif self.dense:
             moved = (group for group in self.groups if group.total)
             sums, _, chances = _filled([Group(group.total, 0, group.chosen, group.number) for group in moved])
         else:
@@ -388,19 +392,17 @@ def _binomial(number: int, start: int, stop: int) -> Floats:
     return np.array(chances)
 
 
-def _drawn(clusters: Sequence[tuple[int, int]], draws: int, seed: int) -> Atoms:
-    """Sets drawn with fair coins, and the empty set, which was observed.
+def _drawn(values: Sequence[int], draws: int, seed: int) -> Whole:
+    """What sets of clusters come to, drawn with fair coins, and first the empty set, which was observed.
 
     Eight clusters are added at a time, by what each of their 256 sets comes to.
     """
-    coins = _coins(draws, -(-len(clusters) // 64), seed)
-    sums, sizes = np.zeros(draws + 1, np.int64), np.zeros(draws + 1, np.int64)
-    for place in range(0, len(clusters), 8):
-        eight, thrown = clusters[place : place + 8], coins[place // 8].astype(np.intp)
-        if any(total for total, _ in eight):
-            sums[1:] += _sets(tuple(total for total, _ in eight)).take(thrown)
-        sizes[1:] += _sets(tuple(size for _, size in eight)).take(thrown)
-    return sums, sizes, np.ones(draws + 1)
+    coins = _coins(draws, -(-len(values) // 64), seed)
+    sums = np.zeros(draws + 1, np.int64)
+    for place in range(0, len(values), 8):
+        if any(eight := tuple(values[place : place + 8])):
+            sums[1:] += _sets(eight).take(coins[place // 8])
+    return sums
 
 
 @lru_cache(maxsize=2)  # all variants of a family are drawn alike
