@@ -173,6 +173,22 @@ def test_a_table_and_a_list_of_sets_hold_the_same_and_give_up_on_the_same(cluste
         assert table == pytest.approx(sets, rel=1e-13)
 
 
+@lawful
+@given(some.lists(some.tuples(some.integers(-4, 4), some.integers(0, 4)), min_size=1, max_size=30))
+def test_a_table_is_filled_bit_for_bit_as_one_choice_after_the_other(clusters):
+    """The chance of a pair of a sum and a size is added up in one order, whatever the table's shape."""
+    groups = signflip._groups([*clusters, *[(0, 1)] * len(clusters)])
+    plain = {(0, 0): 1.0}
+    for group in groups:
+        before, plain = plain, {}
+        choices = list(zip(group.chosen, group.chances.tolist(), strict=True))
+        for count, chance in choices if group.total < 0 else reversed(choices):
+            for (total, size), known in before.items():
+                place = total + group.total * count, size + group.size * count
+                plain[place] = plain.get(place, 0.0) + chance * known
+    assert chances(*signflip._filled(groups)) == plain
+
+
 def chances(sums, sizes, shares):
     found = {}
     for total, size, share in zip(sums.tolist(), sizes.tolist(), shares.tolist(), strict=True):

@@ -435,6 +435,7 @@ def test_any_text_keeps_its_row_and_column(rows):
 def test_clean_text_stays_on_its_line(text):
     assert "\n" not in clean(text)
     assert len(clean(text).splitlines()) <= 1
+    assert clean(text) == clean(f"{text}\n")  # which goes through it letter by letter
 
 
 def test_numbers_keep_their_sign_and_never_say_minus_zero():

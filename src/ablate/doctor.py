@@ -26,7 +26,7 @@ from urllib.request import urlopen
 
 from ablate.clash import CURE, OURS
 from ablate.conf import conf
-from ablate.errors import AblateError, BrokenRecord, ConfigError, sentence
+from ablate.errors import AblateError, ConfigError, sentence
 from ablate.page import clean
 from ablate.workspace import Workspace, workspace
 
@@ -234,7 +234,7 @@ def recorded(place: Workspace) -> Iterator[Finding]:
             try:
                 records.read(run)
                 read += 1
-            except BrokenRecord as error:
+            except records.BrokenRecord as error:
                 broken.append((run, sentence(str(error))))
     yield Finding("runs", OK, f"{read} in {place.short(place.runs)}")
     for run, said in broken:
