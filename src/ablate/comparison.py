@@ -111,7 +111,9 @@ def moved(baseline: RunRecord, variant: RunRecord) -> list[tuple[str, dict[str, 
     sides = {measure: (baseline.values(measure), variant.values(measure)) for measure in told(baseline)}
     found = []
     for query in baseline.queries:
-        values = {m: (left[query], right[query]) for m, (left, right) in sides.items() if query in left.keys() & right}
+        values = {
+            m: (left[query], right[query]) for m, (left, right) in sides.items() if query in left and query in right
+        }
         if any(before != after for before, after in values.values()):
             found.append((query, values))
     return sorted(found, key=lambda row: ([-abs(after - before) for before, after in row[1].values()], row[0]))
