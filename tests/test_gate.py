@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 import runs
 import yaml
-from cli import QUIET, ablate, variant, workshop
+from cli import QUIET, ablate, means, variant, workshop
 
 from ablate.dataset import Folder
 from ablate.dataset.subset import PER_STRATUM, pr, strata
@@ -454,6 +454,24 @@ def test_a_run_that_shows_what_is_forbidden_is_stopped_and_a_harmless_one_is_not
     refused = ablate("gate", mmr, "--against", "released-1")
     assert refused.code == 2
     assert refused.err.startswith("ablate: ground_truth: found ")
+
+
+@pytest.mark.slow
+def test_a_baseline_of_another_retriever_is_held_against_the_one_that_is_released(work):
+    for retriever in ("bm25", "dense"):
+        assert ablate(*QUIET, f"retriever={retriever}").code == 0
+    found = [(read_config(path), path.name) for path in work.glob("experiments/runs/*/baseline-*")]
+    new, old = (next(name for retriever, name in found if retriever.endswith(kind)) for kind in ("Dense", "Bm25"))
+    told = ablate("gate", new, "--against", old, "--policy", "lenient", "--json")
+    record = json.loads(told.out)
+    assert (record["run"], record["against"]) == (new, old)
+    rules = {row["rule"]: row["why"] for row in record["outcomes"]}
+    before, after = (means(next(work.glob(f"experiments/runs/*/{name}")))["context/sufficient"] for name in (old, new))
+    assert f"{after - before:+.3f}" in rules["sufficient not worse"]
+
+
+def read_config(run):
+    return yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))["retriever"]["_target_"]
 
 
 # The subset of a pull request
