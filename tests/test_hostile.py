@@ -7,7 +7,9 @@ import json
 import logging
 import os
 import pickle
+import shutil
 import sqlite3
+import struct
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +21,7 @@ from cli import ablate, put, quiet, runs
 
 import ablate as package
 from ablate import records, weights
+from ablate.errors import AblateError
 from ablate.shelf import Shelf
 
 KEY, VALUE = b"k" * 16, b"value"
@@ -140,6 +143,63 @@ def test_a_link_among_the_indexes_is_not_followed(kept, tmp_path, caplog):
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x, x, x FROM n"
 
 
+@pytest.mark.parametrize("end", ["", "-journal", "-wal", "-shm"])
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_what_is_no_file_is_not_opened_and_nothing_is_written_through_it(kept, tmp_path, caplog, end, kind):
+    kept.write({KEY: b"other"})
+    (other := tmp_path / "чужое").write_bytes(b"precious " * 1000)
+    strange = Path(f"{kept.path}{end}")
+    strange.unlink(missing_ok=True)
+    strange.symlink_to(other) if kind == "link" else os.mkfifo(strange)
+    assert kept.glance([KEY], "").rows == 0
+    with pytest.raises(AblateError, match="expected a database that is whole"):
+        kept.check()
+    with caplog.at_level(logging.WARNING):
+        assert computed(kept)
+    assert len(caplog.records) == 1
+    assert other.read_bytes() == b"precious " * 1000
+    assert not computed(kept)
+
+
+def test_a_journal_that_names_another_file_does_not_delete_it(kept, tmp_path, caplog):
+    kept.write({KEY: VALUE})
+    (victim := tmp_path / "чужое").write_bytes(b"names no journal\0")
+    name, mark = bytes(victim), bytes.fromhex("d9d505f920a163d7")
+    size = kept.path.stat().st_size // 4096
+    head = (mark + struct.pack(">5I", 0, 0, size, 512, 4096)).ljust(512, b"\0")
+    total = sum(struct.unpack(f"{len(name)}b", name)) & 0xFFFFFFFF
+    end = struct.pack(">I", 2**30 // 4096 + 1) + name + struct.pack(">2I", len(name), total) + mark
+    Path(f"{kept.path}-journal").write_bytes(head + end)
+    assert kept.glance([KEY], "").rows == 0
+    with pytest.raises(AblateError, match="a journal that names other files"):
+        kept.check()
+    with caplog.at_level(logging.WARNING):
+        assert computed(kept)
+    assert victim.exists()
+    shutil.copy(f"{kept.path}.broken", kept.path)
+    Path(f"{kept.path}-journal").write_bytes(head + end)
+    with closing(sqlite3.connect(kept.path)) as connection:
+        connection.execute("SELECT count(*) FROM rows").fetchone()
+    assert not victim.exists()  # it is what sqlite does, where nobody looks first
+
+
+def test_a_folder_among_the_indexes_that_is_a_link_is_neither_listed_nor_emptied_nor_written_to(work, data):
+    assert quiet(data, "embedder=counted").code == 0
+    elsewhere, folder = work / "чужое", work / "indexes/vectors"
+    elsewhere.mkdir()
+    (own := elsewhere / "photos.sqlite").write_bytes(b"precious")
+    (other := elsewhere / "photos.sqlite.broken").write_bytes(b"precious")
+    shutil.rmtree(folder)
+    folder.symlink_to(elsewhere)
+    for words in (["index", "list"], ["index", "verify"], ["index", "prune"]):
+        said = ablate(*words)
+        assert (said.code, "photos" in said.out) == (0, False)
+    said = quiet(data, "embedder=counted", "rerun=true")
+    assert said.code == 2
+    assert f"{folder}: found a link to another place, expected a folder; remove it" in said.err
+    assert sorted(elsewhere.iterdir()) == [own, other]
+
+
 @pytest.mark.parametrize(
     "made",
     [
@@ -147,8 +207,10 @@ ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELEC
         "DROP TABLE about; CREATE VIEW about AS " + ENDLESS,
         "CREATE TRIGGER t AFTER INSERT ON rows BEGIN DELETE FROM rows; END",
         "DROP TABLE rows; CREATE VIRTUAL TABLE rows USING fts5(key, value, checksum)",
+        "DROP TABLE rows; CREATE TABLE rows (key BLOB PRIMARY KEY, value, checksum AS (hex(zeroblob(400000000))))",
+        "CREATE INDEX i ON rows (length(hex(zeroblob(100000000))))",
     ],
-    ids=["view of rows", "view of itself", "trigger", "virtual table"],
+    ids=["view of rows", "view of itself", "trigger", "virtual table", "computed column", "computed index"],
 )
 def test_a_file_that_does_more_than_hold_rows_is_set_aside(kept, made, caplog):
     kept.write({KEY: b"other"})

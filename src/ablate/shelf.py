@@ -7,6 +7,7 @@ import hashlib
 import logging
 import os
 import sqlite3
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -32,8 +33,17 @@ WAIT_SECONDS = 60.0
 WORK = "kind, machine, characters, seconds"
 """The columns of what computing took."""
 
-STRANGE = "SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%' LIMIT 1"
-"""Whether a file holds anything but plain tables."""
+TABLES = (
+    "CREATE TABLE about (revision BLOB PRIMARY KEY, model BLOB)",
+    "CREATE TABLE rows (key BLOB PRIMARY KEY, value, checksum)",
+    f"CREATE TABLE work ({WORK}, PRIMARY KEY (kind, machine))",
+)
+"""All that a file may declare, word for word: no view, trigger, virtual table or computed column, which would run."""
+
+STRANGE = f"SELECT 1 FROM sqlite_master WHERE sql NOT IN ({', '.join('?' * len(TABLES))}) LIMIT 1"
+
+NAMES_OTHERS = bytes.fromhex("d9d505f920a163d7")
+"""How a journal ends that names another file, which sqlite would delete: ours name none."""
 
 BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 """What sqlite says of a file that is no database any more; its other complaints are about the folder or the disk."""
@@ -107,7 +117,7 @@ class Shelf:
         """Adds to what is known of how long computing takes on a machine."""
 
         def add(connection: sqlite3.Connection) -> None:
-            connection.execute(f"CREATE TABLE IF NOT EXISTS work ({WORK}, PRIMARY KEY (kind, machine))")
+            connection.execute(TABLES[2].replace("TABLE", "TABLE IF NOT EXISTS"))
             connection.execute(
                 "INSERT INTO work VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
                 "characters = characters + excluded.characters, seconds = seconds + excluded.seconds",
@@ -119,6 +129,7 @@ class Shelf:
     def glance(self, keys: Sequence[bytes], machine: str) -> Glance:
         """What is there, found without writing or creating anything: nothing, if the file cannot be read."""
         try:
+            _refuse_strange(self.path)
             uri = f"{self.path.absolute().as_uri()}?mode=ro"
             with closing(sqlite3.connect(uri, uri=True, timeout=WAIT_SECONDS)) as connection:
                 connection.text_factory = bytes
@@ -202,6 +213,11 @@ class Shelf:
         return FileLock(f"{self.path}.lock")
 
     def _make_folder(self) -> None:
+        if self.path.parent.is_symlink():
+            raise AblateError(
+                f"{self.path.parent}: found a link to another place, expected a folder; remove it: what is kept is "
+                "computed again, or make a link of the folder around it"
+            )
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -215,9 +231,9 @@ class Shelf:
         with _connected(self.path) as connection:
             if not connection.execute("PRAGMA user_version").fetchone()[0]:
                 with connection:
-                    connection.execute("CREATE TABLE IF NOT EXISTS about (revision BLOB PRIMARY KEY, model BLOB)")
+                    for table in TABLES[:2]:
+                        connection.execute(table.replace("TABLE", "TABLE IF NOT EXISTS"))
                     connection.execute("INSERT OR IGNORE INTO about VALUES (?, ?)", (self._mark, _bytes(self.model)))
-                    connection.execute("CREATE TABLE IF NOT EXISTS rows (key BLOB PRIMARY KEY, value, checksum)")
                     connection.execute("PRAGMA user_version = 2")
             self._refuse_foreign(connection)
             with connection:
@@ -225,8 +241,8 @@ class Shelf:
 
     def _refuse_foreign(self, connection: sqlite3.Connection) -> None:
         """Whoever sent the file may have put a view or a trigger in the place of rows, which would run when read."""
-        if connection.execute(STRANGE).fetchone():
-            raise Foreign("something that is no table")
+        if connection.execute(STRANGE, TABLES).fetchone():
+            raise Foreign("something that is no table of kept work")
         if connection.execute("SELECT revision FROM about").fetchone() != (self._mark,):
             raise Foreign("the work of another revision")
 
@@ -260,8 +276,10 @@ class Shelf:
 
     def _set_aside(self, error: sqlite3.DatabaseError) -> None:
         log.warning("%s: found %s, set aside as %s.broken and computed again", self.path, error, self.path.name)
-        os.replace(self.path, f"{self.path}.broken")
-        Path(f"{self.path}-journal").unlink(missing_ok=True)
+        with suppress(FileNotFoundError):  # where a journal alone is broken
+            os.replace(self.path, f"{self.path}.broken")
+        for beside in _beside(self.path):
+            beside.unlink(missing_ok=True)
 
     def _read(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = {}
@@ -276,8 +294,12 @@ class Shelf:
 
 
 def shelves(folder: Path) -> list[Shelf]:
-    """Every shelf under `folder`, in order of path; the revision of one that is no database any more is empty."""
-    return [Shelf(path, *_about(path)) for path in sorted(folder.glob("*/*.sqlite"))]
+    """Every shelf under `folder`, in order of path; the revision of one that is no database any more is empty.
+
+    Folders below it that are links are not followed: what lies there is not ours to remove.
+    """
+    found = (path for path in folder.glob("*/*.sqlite") if not path.parent.is_symlink())
+    return [Shelf(path, *_about(path)) for path in sorted(found)]
 
 
 def _about(path: Path) -> list[str]:
@@ -292,13 +314,39 @@ def _about(path: Path) -> list[str]:
 
 @contextmanager
 def _connected(path: Path) -> Iterator[sqlite3.Connection]:
-    if path.is_symlink():
-        raise Foreign("a link to another place")
+    _refuse_strange(path)
     with closing(sqlite3.connect(path, timeout=WAIT_SECONDS)) as connection:
         connection.text_factory = bytes  # a bit that turned bytes into text must not stop the reading
+        connection.execute("PRAGMA trusted_schema = OFF")
         # Rows are checked when read, so a power cut may cost rows but cannot give wrong ones.
         connection.execute("PRAGMA synchronous = OFF")
         yield connection
+
+
+def _refuse_strange(path: Path) -> None:
+    """Look at a file and what lies beside it before sqlite does, which would follow links and believe journals.
+
+    Raises:
+        Foreign: one is a link, no file, or a journal that names other files.
+    """
+    for file in (path, *_beside(path)):
+        with suppress(OSError):  # it is not there
+            mode = file.lstat().st_mode
+            if stat.S_ISLNK(mode):
+                raise Foreign("a link to another place")
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                raise Foreign("something that is no file")
+    journal = _beside(path)[0]
+    if journal.is_file():
+        with journal.open("rb") as file:
+            file.seek(max(0, journal.stat().st_size - len(NAMES_OTHERS)))
+            if file.read() == NAMES_OTHERS:
+                raise Foreign("a journal that names other files")
+
+
+def _beside(path: Path) -> list[Path]:
+    """Where sqlite looks for what an interrupted write left."""
+    return [Path(f"{path}{end}") for end in ("-journal", "-wal", "-shm")]
 
 
 @functools.cache

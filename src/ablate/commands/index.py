@@ -164,6 +164,8 @@ def wasted(place: Workspace, making: bool) -> Iterator[Waste]:
             yield waste(f"{len(broken)} broken rows", size=0, remove=partial(shelf.drop, broken))
     for end, why in {".broken": "set aside as broken", "-journal": "left behind", ".lock": "left behind"}.items():
         for path in sorted(place.indexes.glob(f"*/*.sqlite{end}")):
+            if path.parent.is_symlink():
+                continue
             file = path.with_name(path.name.removesuffix(end))
             if end == ".broken" or not file.exists():
                 yield Waste(place.short(path), why, path.stat().st_size, lock_of(file), partial(removed_whole, path))
