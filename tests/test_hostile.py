@@ -22,6 +22,7 @@ from cli import ablate, put, quiet, runs
 import ablate as package
 from ablate import records, weights
 from ablate.errors import AblateError
+from ablate.records import BrokenRecord
 from ablate.shelf import Shelf
 
 KEY, VALUE = b"k" * 16, b"value"
@@ -270,3 +271,64 @@ def test_a_file_of_a_run_that_is_a_link_is_not_sent_anywhere(work, data, name):
         assert "Traceback" not in said.err
         assert "SECRET" not in said.out + said.err
     assert path not in records.read(path.parent).files  # which is what a store gets
+
+
+# Records that came from elsewhere
+
+
+ALIASES = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "\n".join(
+    f"{b}: &{b} [{', '.join([f'*{a}'] * 10)}]" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+)
+STRANGE = {
+    "deep": b"[" * 100_000,
+    "deep objects": b'{"a":' * 100_000,
+    "aliases": ALIASES.encode(),
+    "an object of Python": b"!!python/object/apply:os.system ['touch boom']",
+    "a list of lists": b"[[]]\n",
+    "a number": b"7",
+    "no text": b"\xff\xfe\x00",
+    "a pickle": PAYLOAD,
+}
+READ = {
+    **dict.fromkeys(("config", "overrides"), "yaml"),
+    **dict.fromkeys(("changes", "metrics", "compact", "environment", "inputs"), "json"),
+    **dict.fromkeys(("queries", "ranking", "ledger"), "jsonl"),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("what", ["link", "pipe", *STRANGE])
+def test_a_file_of_a_run_that_is_something_else_is_a_sentence(tmp_path, monkeypatch, name, what):
+    monkeypatch.chdir(tmp_path)
+    facts = dict.fromkeys(records.REQUIRED, "x") | {"started": "2026-03-01", "fingerprints": {}, "status": "finished"}
+    run = records.write(tmp_path / "run", {"run.json": facts, "metrics.json": {}, "queries.jsonl": []})
+    path = run.folder / f"{name}.{READ[name]}"
+    path.unlink(missing_ok=True)
+    if what == "link":
+        path.symlink_to("/dev/zero")
+    elif what == "pipe":
+        os.mkfifo(path)
+    else:
+        path.write_bytes(STRANGE[what])
+    with pytest.raises(BrokenRecord, match=rf"{name}\.{READ[name]}: found .+, expected "):
+        getattr(run, name)
+    assert not (tmp_path / "boom").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*RECORD, *KEPT])
+def test_whatever_a_file_of_a_run_is_every_command_ends_with_a_sentence(work, data, name):
+    assert quiet("+variant=bm25", data).code == 0
+    run, base = runs()["bm25"], runs()["baseline"].name
+    asked = [["compare"], ["lineage", run.name, base], ["gate", run.name], ["index", "list"], ["doctor"]]
+    asked += [["rescore", "--dataset", "данные", run.name], ["reproduce", run.name]]
+    asked += [["review", "export", run.name, base, "--out", "лист.csv"], [*cli.QUIET, "+variant=bm25", data]]
+    path = run / name
+    for what in ("deep", "a list of lists", "a number"):
+        path.write_bytes(STRANGE[what])
+        for words in asked:
+            said = ablate(*words)
+            assert said.code in (0, 1, 2), (what, words)
+            assert "Traceback" not in said.err, (what, words)
+            assert len(said.out + said.err) < 20_000, (what, words)
+    assert not (work / "boom").exists()

@@ -8,6 +8,7 @@ import logging
 import math
 import os
 import shutil
+import stat
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, TypeVar
 
 import yaml
 
@@ -27,6 +28,14 @@ log = logging.getLogger(__name__)
 SAFE = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 COMPACT = "compact.json"
+
+VALUES = 50_000
+"""How many values a file of settings may stand for."""
+
+UNREADABLE = (OSError, ValueError, RecursionError)
+"""What is wrong with a file that is missing, no text, no JSON, or too deep."""
+
+Kind = TypeVar("Kind", dict[str, Any], list[Any])
 
 REQUIRED = ("run", "study", "variant", "status", "started", "fingerprints")
 """Keys without which a run directory says nothing."""
@@ -136,12 +145,16 @@ class RunRecord:
     @cached_property
     def overrides(self) -> tuple[str, ...]:
         """The Hydra overrides that the run was started with; empty where none were recorded."""
-        return tuple(_yaml(self.folder / "overrides.yaml") or ())
+        path = self.folder / "overrides.yaml"
+        found = _yaml(path, list)
+        if not all(isinstance(word, str) for word in found):
+            raise BrokenRecord(f"{path}: found {found!r:.40}, expected a list of texts; check where the folder is from")
+        return tuple(found)
 
     @cached_property
     def config(self) -> Mapping[str, Any]:
         """The resolved config."""
-        return _yaml(self.folder / "config.yaml") or {}
+        return _yaml(self.folder / "config.yaml", dict)
 
     @cached_property
     def changes(self) -> Mapping[str, tuple[Any, Any]]:
@@ -487,29 +500,67 @@ def _plain(value: Any) -> Any:
     return _plain(value.item()) if hasattr(value, "item") else value
 
 
-def _json(path: Path) -> Any:
+def _json(path: Path) -> dict[str, Any]:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        found = json.loads(_text(path))
+    except UNREADABLE as error:
         raise BrokenRecord(f"{path}: found {_why(error)}, expected JSON; delete the folder") from error
+    if not isinstance(found, dict):
+        raise BrokenRecord(f"{path}: found {found!r:.40}, expected a JSON object; delete the folder")
+    return found
 
 
-def _rows(path: Path) -> list[Any]:
+def _rows(path: Path) -> list[dict[str, Any]]:
     try:
-        with path.open(encoding="utf-8") as lines:  # not splitlines: U+2028 may stand inside a JSON string
-            return [json.loads(line) for line in lines]
-    except (OSError, ValueError) as error:
+        with _opened(path) as lines:  # not splitlines: U+2028 may stand inside a JSON string
+            found = [json.loads(line) for line in lines]
+    except UNREADABLE as error:
         raise BrokenRecord(f"{path}: found {_why(error)}, expected one JSON object a line; run it again") from error
+    for row in found:
+        if not isinstance(row, dict) or "query_id" not in row:
+            raise BrokenRecord(f"{path}: found {row!r:.40}, expected the object of a query a line; run it again")
+    return found
 
 
-def _yaml(path: Path) -> Any:
-    """What a YAML file holds, as plain data; None if there is no such file."""
-    if not path.exists():
-        return None
+def _yaml(path: Path, kind: type[Kind]) -> Kind:
+    """The plain data in a YAML file; nothing if there is no such file, or nothing in it."""
+    if not os.path.lexists(path):
+        return kind()
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), Loader=SAFE)  # the safe loader, in C
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        found = yaml.load(_text(path), Loader=SAFE)  # the safe loader, in C
+    except (*UNREADABLE, yaml.YAMLError) as error:
         raise BrokenRecord(f"{path}: found {_why(error)}, expected YAML; run it again") from error
+    if not isinstance(found, kind | None) or _many(found):
+        raise BrokenRecord(f"{path}: found {type(found).__name__}, expected settings; check where the folder is from")
+    return kind() if found is None else found
+
+
+def _many(found: Any) -> bool:
+    """Whether there are more values than settings have: aliases may stand for more than any memory holds."""
+    count, waiting = 0, [found]
+    while waiting and count <= VALUES:
+        value = waiting.pop()
+        count += 1
+        waiting += value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
+    return count > VALUES
+
+
+def _text(path: Path) -> str:
+    with _opened(path) as file:
+        return file.read()
+
+
+def _opened(path: Path) -> TextIO:
+    """A file that is one: a link may lead anywhere, and a pipe never ends.
+
+    Raises:
+        OSError: it is none, or cannot be opened.
+
+    """
+    state = path.lstat()
+    if not stat.S_ISREG(state.st_mode):
+        raise OSError("a link" if stat.S_ISLNK(state.st_mode) else "what is no file")
+    return path.open(encoding="utf-8")
 
 
 def _why(error: Exception) -> str:

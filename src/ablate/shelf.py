@@ -338,9 +338,9 @@ def _refuse_strange(path: Path) -> None:
                 raise Foreign("something that is no file")
     journal = _beside(path)[0]
     if journal.is_file():
-        with journal.open("rb") as file:
-            file.seek(max(0, journal.stat().st_size - len(NAMES_OTHERS)))
-            if file.read() == NAMES_OTHERS:
+        with journal.open("rb") as written:
+            written.seek(max(0, journal.stat().st_size - len(NAMES_OTHERS)))
+            if written.read() == NAMES_OTHERS:
                 raise Foreign("a journal that names other files")
 
 
