@@ -124,6 +124,36 @@ class Gluing:
         return Context([Chunk(Document(hit.chunk.document.id, text), 0, len(text)) for hit in hits[:1]], 0)
 
 
+@dataclass(frozen=True)
+class Merging:
+    """A packer that makes one passage of a hit and of the chunk which stands next in the corpus."""
+
+    def __call__(self, query, hits, k, budget, tokens):
+        pairs = [(hit.chunk, CORPUS[(CORPUS.index(hit.chunk) + 1) % len(CORPUS)]) for hit in hits[:k]]
+        texts = [(chunk.document.id, f"{chunk.text}\n{after.text}") for chunk, after in pairs]
+        return Context([Chunk(Document(name, text), 0, len(text)) for name, text in texts], 0)
+
+
+class Spilling(Noting):
+    """A chunker whose parents reach into the text of whatever document it cut before."""
+
+    def __call__(self, document, tokens):
+        (chunk,) = super().__call__(document, tokens)
+        text = "\n".join([document.text, *(before.text for before in CORPUS[:-1])])
+        wide = Document(document.id, text, document.title, document.metadata, document.acl)
+        return [replace(chunk, document=wide, parent=Chunk(wide, 0, len(text)))]
+
+
+@dataclass(frozen=True)
+class Raising:
+    """A reranker that hands over a whole of its own making in the place of what it was given."""
+
+    def __call__(self, query, hits):
+        text = "\n".join(chunk.text for chunk in CORPUS)
+        wide = [Document(hit.chunk.document.id, text) for hit in hits]
+        return [Hit(Chunk(each, 0, len(text)), hit.score) for each, hit in zip(wide, hits, strict=True)]
+
+
 CONF = {
     "chunker/noting.yaml": "_target_: leaks.Noting\n",
     "access/porous.yaml": "_target_: leaks.Porous\n",
@@ -135,6 +165,9 @@ CONF = {
     "  bm25: {_target_: leaks.OpenBm25, k1: 1.5, b: 0.75, languages: []}\n",
     "reranker/adding.yaml": "_target_: leaks.Adding\n",
     "reranker/remembering.yaml": "_target_: leaks.Remembering\n",
+    "chunker/spilling.yaml": "_target_: leaks.Spilling\n",
+    "reranker/raising.yaml": "_target_: leaks.Raising\n",
+    "packer/merging.yaml": "_target_: leaks.Merging\n",
     "packer/neighbours.yaml": "_target_: leaks.Neighbours\n",
     "packer/gluing.yaml": "_target_: leaks.Gluing\n",
 }

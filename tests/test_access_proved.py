@@ -339,6 +339,9 @@ BROKEN = {
     "a cache that is shared by all who ask": ("reranker=remembering", "acl/violations"),
     "a packer that adds neighbours of other documents": ("packer=neighbours", "acl/violations"),
     "a packer that hands over other text under a readable name": ("packer=gluing", "acl/violations"),
+    "a packer that merges a passage with its neighbour of another document": ("packer=merging", "acl/violations"),
+    "a chunker whose parents reach into another document": ("chunker=spilling", "acl/violations"),
+    "a reranker that hands over a whole of its own making": ("reranker=raising", "acl/violations"),
     "no access": ("access=off", "acl/violations"),
 }
 

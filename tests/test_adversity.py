@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sqlite3
+import sys
 from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -92,6 +94,109 @@ def test_a_read_only_workspace_is_one_sentence_and_what_was_there_stays(work, da
     assert [name for name in cli.everything(work) if "bm25" in name and not name.endswith(".making")] == []
     assert quiet("+variant=bm25", data).code == 0
     assert started is False or rankings()["baseline"] == kept["baseline"]
+
+
+SEALED: list[Path] = []
+"""Folders that a process may not write to while they stand here, whoever it is: root too."""
+
+
+def sealed(event, args):
+    """What the system says of a file system that is read-only."""
+    if not SEALED or event not in ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink"):
+        return
+    reads = event == "open" and not (args[2] or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+    if (
+        not reads
+        and isinstance(args[0], str | Path)
+        and any(Path(args[0]).absolute().is_relative_to(p) for p in SEALED)
+    ):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(args[0]))
+
+
+@pytest.fixture
+def seal():
+    """Makes folders read-only until the test ends: a hook of the interpreter cannot be taken off, only be idle."""
+    if sealed not in HOOKED:
+        sys.addaudithook(sealed)
+        HOOKED.append(sealed)
+    yield SEALED.append
+    SEALED.clear()
+
+
+HOOKED: list[object] = []
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.suffix != ".making"}
+
+
+def test_where_nothing_can_be_written_what_only_reads_answers_and_what_writes_says_so(work, data, seal):
+    assert quiet("+variant=bm25", data).code == 0
+    run, base = (runs()[name].name for name in ("bm25", "baseline"))
+    shutil.copytree("данные", "новее")
+    truth = Path("новее/ground_truth.jsonl")
+    truth.write_text(
+        truth.read_text(encoding="utf-8").replace("28 календарных дней в", "длится 28 календарных дней в"), "utf-8"
+    )
+    before = contents(work)
+    seal(work)
+    reading = [["compare"], ["compare", "--json"], ["lineage", run, base], ["index", "list"], ["index", "verify"]]
+    reading += [["dataset", "validate", "данные"], ["dataset", "stats", "данные"]]
+    for words in reading:
+        said = ablate(*words)
+        assert (said.code, said.err) == (0, ""), (words, said)
+    writing = [[*cli.QUIET, "+variant=hybrid", data], ["gate", run], ["rescore", "--dataset", "новее", run]]
+    writing += [["review", "export", run, base, "--out", "лист.csv"], ["dataset", "freeze", "данные", "--version", "2"]]
+    writing += [["dataset", "init", "новое"]]
+    for words in writing:
+        said = ablate(*words)
+        assert said.code == 2, (words, said)
+        assert "read-only file system" in said.err.lower(), (words, said)
+        assert "Traceback" not in said.err, (words, said)
+    SEALED.clear()
+    assert contents(work) == before
+    assert quiet("+variant=hybrid", data).code == 0
+    assert rankings().keys() == {"baseline", "bm25", "hybrid"}
+
+
+def test_only_the_indexes_are_read_only(work, data, seal):
+    assert quiet("embedder=counted", data).code == 0
+    kept = rankings()["baseline"]
+    seal(work / "indexes")
+    said = quiet("embedder=counted", "rerun=true", data)
+    assert "Traceback" not in said.err
+    assert said.code in (0, 2)
+    SEALED.clear()
+    assert quiet("embedder=counted", "rerun=true", data).code == 0
+    assert rankings()["baseline"] == kept
+
+
+# A file of kept work that is broken
+
+
+DAMAGE = {
+    "cut": lambda whole: whole[:1000],
+    "half": lambda whole: whole[: len(whole) // 2],
+    "text": lambda whole: b"hello " * 999,
+    "nothing": lambda whole: b"",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_broken_file_of_kept_work_costs_one_line_and_changes_no_result(work, data, damage):
+    assert quiet("embedder=counted", data).code == 0
+    before = rankings()["baseline"]
+    (path,) = Path("indexes").glob("*/*.sqlite")
+    whole = path.read_bytes()
+    path.write_bytes(
+        {"cut": whole[:1000], "text": b"hello " * 999, "nothing": b"", "half": whole[: len(whole) // 2]}[damage]
+    )
+    said = quiet("embedder=counted", "rerun=true", data)
+    assert said.code == 0, said
+    told = [line for line in said.err.splitlines() if "set aside as" in line]
+    assert len(told) == (damage != "nothing"), said.err  # no byte is no database yet
+    assert rankings()["baseline"] == before
+    assert ablate("index", "verify").code == 0
 
 
 def test_what_stood_in_the_way_is_named():

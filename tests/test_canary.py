@@ -149,8 +149,12 @@ def test_runs_and_what_is_said_about_them_hold_no_text_that_not_everybody_may_re
     assert len(list(work.glob("experiments/runs/*/*/decision*.json"))) == 3
     assert (work / "experiments/decisions.jsonl").stat().st_size > 100
     assert (work / "s.csv").stat().st_size > 100
+    there = {path.name for path in work.rglob("*") if path.is_file() and path.stat().st_size}
+    assert there >= {*KEPT, "gate.junit", "gate.markdown"}
     assert leaks(work, *said) == []
 
+
+KEPT = ("ledger.jsonl", "compact.json", "comparison.md", "queries.jsonl", "ranking.jsonl", "inputs.json", "decision.md")
 
 FAILS = [f"{group}=telling" for group in ("chunker", "embedder", "retriever", "reranker", "packer")]
 
@@ -159,7 +163,11 @@ FAILS = [f"{group}=telling" for group in ("chunker", "embedder", "retriever", "r
 def test_a_component_that_fails_quotes_nothing_that_not_everybody_may_read(work, word):
     said = ablate("--config-dir", "conf", "embedder=hash", "latency=off", "tracking=off", "dataset.dir=data", word)
     assert said.code == 1, said
-    more = [ablate("compare"), ablate("compare", "--json")]
+    more = [ablate("compare"), ablate("compare", "--json"), ablate("gate", "baseline"), ablate("reproduce", "baseline")]
+    overrides = ("--config-dir", "conf", "embedder=hash", "latency=off", "tracking=off", "dataset.dir=data", word)
+    more += [ablate("power", *overrides), ablate("interact", "metadata_filters", "mmr", *overrides)]
+    assert [each.code for each in more[2:5]] == [2, 2, 0], more  # how many queries it takes is told without a run
+    assert more[5].code in (1, 2)
     assert "ValueError" in said.err or "RuntimeError" in said.err
     assert leaks(work, said, *more) == []
 
@@ -170,6 +178,14 @@ def test_without_access_its_texts_are_nowhere_either_and_reviewers_get_none_of_t
     said += [ablate("review", "export", *pair, "--out", "s.csv", "--principals", "user:anna")]
     said += [ablate("review", "export", *pair, "--out", "c.jsonl", "--expert", "--principals", "user:anna")]
     assert [each.code for each in said] == [0, 0, 0, 0], said
+    said += [
+        ran("access=prefilter", "+variant=metadata_filters"),
+        ablate("power", *QUIET, "dataset.dir=data", "access=off"),
+    ]
+    leaking = next(path for path in map(cli.facts, work.glob("experiments/runs/*/*/")) if not path["component"])
+    for name in (leaking["run"], runs()["metadata_filters"].name):
+        said += [ablate("gate", name, "--against", pair[0], "--junit", "g.xml", "--markdown", "g.md")]
+        said += [ablate("lineage", name, pair[0])]
     assert "FORBIDDEN" in said[0].out
     assert leaks(work, *said) == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import json
 import logging
 import os
@@ -11,6 +12,7 @@ import shutil
 import sqlite3
 import struct
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from cli import ablate, put, quiet, runs
 import ablate as package
 from ablate import records, weights
 from ablate.errors import AblateError
+from ablate.importer import source
 from ablate.records import BrokenRecord
 from ablate.shelf import Shelf
 
@@ -332,3 +335,40 @@ def test_whatever_a_file_of_a_run_is_every_command_ends_with_a_sentence(work, da
             assert "Traceback" not in said.err, (what, words)
             assert len(said.out + said.err) < 20_000, (what, words)
     assert not (work / "boom").exists()
+
+
+# Files that explode when they are read
+
+
+@pytest.mark.parametrize("text", [ALIASES, "a: &a [*a]", "&a {prices: *a}"], ids=["tree", "circle", "mapping"])
+def test_aliases_of_a_contract_that_stand_for_too_much_are_refused_before_they_are_written_out(work, data, text):
+    put(work / "данные", {"contract.yaml": text})
+    began = time.monotonic()
+    said = quiet(data)
+    assert said.code == 2
+    assert "contract.yaml: found aliases that stand for more than 50000 values, expected a YAML mapping" in said.err
+    said = ablate("dataset", "validate", "данные")
+    assert (said.code, "aliases that stand for more than" in said.out) == (2, True), said
+    assert time.monotonic() - began < 20
+
+
+def test_aliases_of_a_policy_that_stand_for_too_much_are_one_short_sentence(work, data):
+    assert quiet("+variant=bm25", data).code == 0
+    put(work, {"p.yaml": ALIASES, "q.yaml": ALIASES.replace("a: &a", "doubt: &a", 1)})
+    for name in ("p.yaml", "q.yaml"):
+        said = ablate("gate", "bm25", "--policy", name)
+        assert (said.code, len(said.err) < 1000) == (2, True)
+        assert "found an unknown rule" in said.err
+
+
+def test_an_archive_that_explodes_is_not_unpacked_to_its_end(work, monkeypatch):
+    monkeypatch.setattr(source, "UNPACKED_BYTES", 2**20)
+    bomb = gzip.compress(b" " * 2**24)
+    put(work, {"beir/queries.jsonl": '{"_id": "q", "text": "x"}', "beir/qrels/test.tsv": "", "squad.json": ""})
+    (work / "beir/corpus.jsonl").write_bytes(bomb)
+    (work / "squad.json").write_bytes(bomb)
+    for words in (["beir", "beir"], ["squad", "squad.json"]):
+        said = ablate("dataset", "import", *words, "новое")
+        assert said.code == 2
+        assert "found a gzip file that unpacks to more than 30 times its size, expected a file to read" in said.err
+        assert not (work / "новое").exists()

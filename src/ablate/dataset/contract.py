@@ -14,6 +14,9 @@ NAME = "contract.yaml"
 
 _KEYS = ("use_case", "intents", "authority", "grades", "critical", "service_levels", "prices", "owners")
 
+VALUES = 50_000
+"""How many values the contract may hold."""
+
 
 def contract(data: bytes) -> Mapping[str, Any]:
     """The keys of the contract, checked by name; what they hold is read by the parts that use them.
@@ -27,7 +30,9 @@ def contract(data: bytes) -> Mapping[str, Any]:
     from omegaconf import OmegaConf
 
     try:
-        value = OmegaConf.to_container(OmegaConf.create(data.decode("utf-8-sig")))
+        text = data.decode("utf-8-sig")
+        readable(text)
+        value = OmegaConf.to_container(OmegaConf.create(text))
     except Exception as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{NAME}:{mark.line + 1}" if mark else NAME
@@ -40,6 +45,25 @@ def contract(data: bytes) -> Mapping[str, Any]:
     authority(found)
     fingerprint.canonical(found)
     return found
+
+
+def readable(text: str) -> None:
+    """Refuse YAML whose aliases stand for more values than anybody can read, before they are written out.
+
+    Raises:
+        ValueError: they do.
+
+    """
+    import yaml
+
+    waiting, count = [yaml.compose(text, yaml.SafeLoader)], 0
+    while waiting:
+        node, count = waiting.pop(), count + 1
+        if count > VALUES:
+            raise ValueError(f"aliases that stand for more than {VALUES} values")
+        value = getattr(node, "value", None)
+        if isinstance(value, list):
+            waiting += [part for item in value for part in (item if isinstance(item, tuple) else (item,))]
 
 
 def authority(contract: Mapping[str, Any]) -> None:

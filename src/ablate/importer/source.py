@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import io
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,33 @@ from ablate.errors import DatasetError
 _GZIP = b"\x1f\x8b"
 _ID_ADVICE = "write it as a string or a whole number"
 
+UNPACKED_BYTES, BLOWN_UP = 64 * 2**20, 30
+"""The most that a gzip file may unpack to, beyond so many times its size; texts and rankings become 3 to 10 times."""
+
+
+class Unpacked(io.RawIOBase):
+    """The bytes of a gzip file, as far as they may be those of a text."""
+
+    def __init__(self, packed: BinaryIO, size: int) -> None:
+        self.file, self.left = gzip.GzipFile(fileobj=packed), UNPACKED_BYTES + BLOWN_UP * size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill `buffer`, as `io.RawIOBase` says.
+
+        Raises:
+            OSError: there is more than an honest file would hold.
+
+        """
+        found = self.file.read(len(buffer))
+        self.left -= len(found)
+        if self.left < 0:
+            raise OSError(f"a gzip file that unpacks to more than {BLOWN_UP} times its size")
+        buffer[: len(found)] = found
+        return len(found)
+
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
@@ -29,7 +57,8 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     try:
         with path.open("rb") as raw:
             packed = raw.peek(2)[:2] == _GZIP
-            with gzip.open(raw) if packed else raw as file:
+            size = path.stat().st_size
+            with io.BufferedReader(Unpacked(raw, size), 2**16) if packed else raw as file:
                 yield cast(BinaryIO, file)
     except (OSError, EOFError, zlib.error) as error:
         found = getattr(error, "strerror", None) or str(error)
