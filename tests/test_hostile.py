@@ -15,6 +15,7 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import cli
 import pytest
@@ -372,3 +373,94 @@ def test_an_archive_that_explodes_is_not_unpacked_to_its_end(work, monkeypatch):
         assert said.code == 2
         assert "found a gzip file that unpacks to more than 30 times its size, expected a file to read" in said.err
         assert not (work / "новое").exists()
+
+
+# A server
+
+
+NAMES = ("../../../../../x", "/tmp/x", "..", "a\nb", "\x1b[31mred", "a\0b", "x" * 300)
+
+
+@pytest.mark.parametrize("key", ["run", "study", "variant", "dataset", "component", "baseline"])
+def test_names_in_a_record_are_no_paths_and_move_no_cursor(tmp_path, monkeypatch, key):
+    (work := tmp_path / "a/b/c").mkdir(parents=True)
+    cli.workshop(work, monkeypatch)
+    cli.small(work / "данные")
+    shutil.copytree("данные", "новее")
+    truth = Path("новее/ground_truth.jsonl")
+    truth.write_text(truth.read_text(encoding="utf-8").replace("28 календарных", "календарных"), "utf-8")
+    assert quiet("+variant=bm25", "dataset.dir=данные").code == 0
+    run, base = runs()["bm25"], runs()["baseline"].name
+    known = cli.facts(run)
+    for bad in NAMES:
+        (run / "run.json").write_text(json.dumps({**known, key: bad}), encoding="utf-8")
+        asked = [["compare"], ["gate", run.name], ["gate", bad], ["reproduce", str(run)], ["lineage", str(run)]]
+        asked += [["rescore", "--dataset", "новее", name] for name in (run.name, bad)]
+        for words in (*asked, ["review", "export", run.name, base, "--out", "лист.csv"]):
+            said = ablate(*words)
+            assert said.code in (0, 1, 2), (bad, words)
+            assert "Traceback" not in said.err, (bad, words)
+            assert not {"\x1b", "\0"} & set(said.out + said.err), (bad, words)
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert {path.name for path in work.iterdir()} <= {
+        "conf", "данные", "новее", "experiments", "indexes", "лист.csv", "лист.csv.key.json",
+    }  # fmt: skip
+
+
+class Server:
+    """What stands for a server: it names files as it likes, and sends what it likes."""
+
+    def __init__(self, files, sizes=0):
+        self.files, self.sizes, self.asked = files, sizes, []
+
+    def list_artifacts(self, run):
+        names = [*self.files, "../../evil.py", "/tmp/evil.py", "a/../../evil.py"]
+        return [SimpleNamespace(path=name, file_size=self.sizes) for name in names]
+
+    def download_artifacts(self, run, name, folder):
+        self.asked.append(name)
+        content = self.files[name]
+        Path(folder, name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def served(monkeypatch, files, sizes=0):
+    server = Server(files, sizes)
+    monkeypatch.setattr(tracking.Store, "client", lambda store: server)
+    return server
+
+
+WORDS = (["reproduce", "0" * 32, "--uri", "http://x"], ["lineage", "0" * 32, "--uri", "http://x"])
+
+
+@pytest.mark.parametrize("name", [*RECORD, "inputs.json", "environment.json"])
+def test_what_a_server_sends_is_data(work, data, monkeypatch, name):
+    assert quiet(data).code == 0
+    run = runs()["baseline"]
+    whole = {path.name: path.read_bytes() for path in records.read(run).files if path.name in records.FILES}
+    put(work, {"evil.py": EVIL})
+    monkeypatch.syspath_prepend(work)
+    hostile = yaml.safe_load(whole["config.yaml"])
+    hostile["retriever"] = {"_target_": "evil.Boom"}
+    config = [yaml.safe_dump(hostile)] if name == "config.yaml" else []
+    before = cli.everything(work)
+    for content in (*STRANGE.values(), PAYLOAD, *config):
+        server = served(monkeypatch, {**whole, name: content})
+        for words in WORDS:
+            said = ablate(*words)
+            assert said.code in (0, 1, 2)
+            assert "Traceback" not in said.err, (words, content[:40])
+            assert len(said.out + said.err) < 20_000
+        assert set(server.asked) <= records.FILES.keys()
+    assert "evil" not in sys.modules
+    assert cli.everything(work) == before
+
+
+def test_a_file_of_a_server_that_is_larger_than_it_said_is_not_read(work, monkeypatch):
+    monkeypatch.setitem(records.FILES, "run.json", 10)
+    served(monkeypatch, {"run.json": json.dumps({"run": "x" * 20})}, 1)
+    for words in WORDS:
+        said = ablate(*words)
+        assert (said.code, "run.json: found 31 bytes, expected at most 10" in said.err) == (2, True), said
+    server = served(monkeypatch, {"run.json": "{}"}, 2**40)
+    assert ablate(*WORDS[0]).code == 2
+    assert server.asked == []

@@ -15,6 +15,7 @@ from ablate import __version__
 from ablate.clash import clash, warning
 from ablate.courier import early
 from ablate.errors import AblateError, ConfigError, unwritable
+from ablate.page import calm
 
 USAGE = """\
 usage: python -m ablate [OVERRIDES]              run the baseline, or the baseline and one variant
@@ -101,7 +102,7 @@ def main(argv: list[str] | None = None) -> int:
         with early() if tracked else nullcontext():
             return int(importlib.import_module(f"ablate.commands.{name}").main(rest))
     except AblateError as error:
-        sys.stderr.write(f"ablate: {error}\n")
+        sys.stderr.write(f"ablate: {calm(str(error))}\n")
         return error.code
     except KeyboardInterrupt:
         sys.stderr.write("ablate: interrupted; what had finished is kept, the same command goes on from there\n")
@@ -111,7 +112,7 @@ def main(argv: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        sys.stderr.write(f"ablate: {unwritable(error)}\n")
+        sys.stderr.write(f"ablate: {calm(unwritable(error))}\n")
         return 2
 
 

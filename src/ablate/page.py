@@ -39,6 +39,11 @@ def clean(text: str) -> str:
     return "".join(" " if unicodedata.category(char) in moving else char for char in text).strip()
 
 
+def calm(text: str) -> str:
+    """Every line as `clean` has it, where it stood."""
+    return "\n".join(line[: len(line) - len(line.lstrip(" "))] + clean(line) for line in text.split("\n"))
+
+
 def public(address: str) -> str:
     """An address, or a message that quotes one, without the password in it, whether it is written as it should be."""
     address = re.sub(r"(?<=://)(?:[^/\s'\",]*@|[^/@\s:]*:(?!\d+[/?#])[^\s'\"]*@)", "", address)

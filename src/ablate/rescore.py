@@ -22,7 +22,7 @@ from ablate.config import Node, recorded
 from ablate.errors import NotComparable
 from ablate.evaluate import asked, at_all_cutoffs, audited, marked
 from ablate.identity import code, digest, study_name
-from ablate.page import public
+from ablate.page import clean, public
 from ablate.records import COMPACT, BrokenRecord, RunRecord
 from ablate.review.sides import chunks
 from ablate.score import Reader, Scoring, of_record, summarise, to_json
@@ -194,7 +194,7 @@ class Rescored:
 
     @property
     def name(self) -> str:
-        return f"{self.run.variant.replace('/', '-')}-{digest([self.study, self.run.id, code()])[:8]}"
+        return f"{clean(self.run.variant).replace('/', '-')}-{digest([self.study, self.run.id, code()])[:8]}"
 
     @cached_property
     def config(self) -> Node:
