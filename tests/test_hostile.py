@@ -20,10 +20,11 @@ from types import SimpleNamespace
 import cli
 import pytest
 import tiny_models
+import yaml
 from cli import ablate, put, quiet, runs
 
 import ablate as package
-from ablate import records, weights
+from ablate import logged, records, tracking, weights
 from ablate.errors import AblateError
 from ablate.importer import source
 from ablate.records import BrokenRecord
@@ -436,7 +437,7 @@ WORDS = (["reproduce", "0" * 32, "--uri", "http://x"], ["lineage", "0" * 32, "--
 def test_what_a_server_sends_is_data(work, data, monkeypatch, name):
     assert quiet(data).code == 0
     run = runs()["baseline"]
-    whole = {path.name: path.read_bytes() for path in records.read(run).files if path.name in records.FILES}
+    whole = {path.name: path.read_bytes() for path in records.read(run).files if path.name in logged.FILES}
     put(work, {"evil.py": EVIL})
     monkeypatch.syspath_prepend(work)
     hostile = yaml.safe_load(whole["config.yaml"])
@@ -450,13 +451,13 @@ def test_what_a_server_sends_is_data(work, data, monkeypatch, name):
             assert said.code in (0, 1, 2)
             assert "Traceback" not in said.err, (words, content[:40])
             assert len(said.out + said.err) < 20_000
-        assert set(server.asked) <= records.FILES.keys()
+        assert set(server.asked) <= logged.FILES.keys()
     assert "evil" not in sys.modules
     assert cli.everything(work) == before
 
 
 def test_a_file_of_a_server_that_is_larger_than_it_said_is_not_read(work, monkeypatch):
-    monkeypatch.setitem(records.FILES, "run.json", 10)
+    monkeypatch.setitem(logged.FILES, "run.json", 10)
     served(monkeypatch, {"run.json": json.dumps({"run": "x" * 20})}, 1)
     for words in WORDS:
         said = ablate(*words)

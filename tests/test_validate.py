@@ -563,7 +563,7 @@ def test_a_valid_folder_is_one_line_and_what_to_do_next(tmp_path):
         f"{path}: valid: 2 documents, 1 queries, 1 queries with alternatives; "
         f"corpus {dataset.fingerprints['corpus'][:12]}, ground truth {dataset.fingerprints['ground_truth'][:12]}; "
         "not frozen\n"
-        f"next: `python -m ablate dataset.dir={path}` runs a search on it, `dataset freeze` keeps a version\n"
+        f"next: `python -m ablate 'dataset.dir={path}'` runs a search on it, `dataset freeze` keeps a version\n"
     )
     found = validated(path)
     assert found["counts"] == dataset.counts

@@ -417,13 +417,13 @@ def within(records: Sequence[RunRecord], study: str) -> list[RunRecord]:
 
 
 def named(records: Sequence[RunRecord], wanted: str) -> RunRecord:
-    """The run that `wanted` names: its id, the id that MLflow gave it, its variant, or the beginning of its id.
+    """The run that `wanted` names: its id, alone or after its study, MLflow's id, its variant, or how its id begins.
 
     Raises:
         RunNotFound: no run or several are meant; the message names those that come near.
 
     """
-    same = [record for record in records if record.id == wanted]
+    same = [record for record in records if wanted in (record.id, f"{record.study}/{record.id}")]
     sent = [record for record in records if record.tracking.get("run_id") == wanted]
     begun = [record for record in records if wanted and record.id.startswith(wanted)]
     called = [record for record in begun if record.variant == wanted]

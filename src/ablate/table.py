@@ -144,8 +144,8 @@ class Comparison:
         whole = "\n\n".join([*said, *self._blocks(page, subject)]) + "\n"
         if limit is None or len(whole) <= limit:
             return whole
-        study = self.records[0].study
-        cut = f"\n\n**Cut here.** All of it: `comparison.md`, or `python -m ablate compare --study {study}`\n"
+        command = ["python", "-m", "ablate", "compare", "--study", self.records[0].study]
+        cut = f"\n\n**Cut here.** All of it: `comparison.md`, or `{shlex.join(command)}`\n"
         return whole[: whole.rfind("\n", 0, limit - len(cut))] + cut
 
     def sentence(self, record: RunRecord) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -46,7 +47,7 @@ def main(argv: list[str]) -> int:
     print("\n".join([each.short() for each in (*before, *after)]))
     print("\n".join(map(said, rows)))
     for study in dict.fromkeys(run.study for run in made):
-        print(f"all of it: python -m ablate compare --study {study}")
+        print(f"all of it: {shlex.join(['python', '-m', 'ablate', 'compare', '--study', study])}")
     return 0
 
 

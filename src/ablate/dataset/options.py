@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,7 +34,7 @@ def command(args: argparse.Namespace, dir: str) -> str:
         f"dataset.{name.removeprefix('--').replace('-', '_')}={value}"
         for name, value in zip(given[::2], given[1::2], strict=True)
     ]
-    return " ".join(["python -m ablate", f"dataset.dir={dir}", *settings])
+    return shlex.join(["python", "-m", "ablate", f"dataset.dir={dir}", *settings])
 
 
 def folder(args: argparse.Namespace, dir: str) -> Folder:

@@ -54,10 +54,13 @@ def readable(evidence: Evidence, truth: Truth, readers: Readers) -> None:
     ):
         return
     who = ", ".join(sorted(evidence.query.principals)) or "public"
+    bare = any(document.id in hidden and document.acl is None for document in evidence.documents)
+    silent = "a document without acl is read by nobody: write its acl, or set dataset.acl_default=public; else "
     raise evidence.fault(
         f'no alternative without a document that {who} may not read (first "{sorted(hidden)[0]}")',
         "one that can be read",
-        'correct the acl or the principals, or set answerable to false with why "access"',
+        (silent if bare else "")
+        + 'correct the acl or the principals, or set answerable to false with why "access" in queries.jsonl',
     )
 
 

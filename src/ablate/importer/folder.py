@@ -24,6 +24,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -290,7 +291,8 @@ def advice(dir: Path, rows: Sequence[Row], sampled: bool) -> list[str]:
         )
     if sampled:
         said.append(f"mark {dir / 'sample.csv'}, then: python -m ablate dataset parse-check {dir / 'sample.csv'}")
-    return [*said, f"next: `python -m ablate dataset init {dir}` says how to write queries and their ground truth"]
+    command = shlex.join(["python", "-m", "ablate", "dataset", "init", str(dir)])
+    return [*said, f"next: `{command}` says how to write queries and their ground truth"]
 
 
 def report(outcomes: Sequence[Outcome]) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from pathlib import Path
 
 from ablate import importer
@@ -62,5 +63,5 @@ def main(args: argparse.Namespace) -> int:
     if imported.said:
         print("\n".join(imported.said))
     if imported.queries is not None:
-        print(f"next: `python -m ablate dataset validate {args.dir}`")
+        print(f"next: `{shlex.join(['python', '-m', 'ablate', 'dataset', 'validate', str(args.dir)])}`")
     return int(imported.failed)
