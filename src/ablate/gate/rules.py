@@ -144,7 +144,8 @@ def bounded(rule: str, case: Case, measure: str, margin: float, among: Collectio
         return Outcome(rule, False, State.CANNOT_JUDGE, why)
     better = direction(measure) or HIGHER
     seen = not_worse(found, margin, better)
-    bound = "no bound" if seen.bound is None else f"at worst {signed(seen.bound)}"
+    united = ", if questions of one cluster move together" if seen.clusters < seen.n else ""
+    bound = "no bound" if seen.bound is None else f"at worst {signed(seen.bound)}{united}"
     n = f"{seen.n} queries in {seen.clusters} clusters"
     said = f"{signed(seen.difference)} ({bound}; {margin:g} may be lost) on {n}"
     state = {Word.NOT_WORSE: State.PASSED, Word.CANNOT_JUDGE: State.CANNOT_JUDGE}.get(seen.word, State.FAILED)
