@@ -396,7 +396,7 @@ def test_a_long_page_is_cut_on_a_line_and_says_so(place):
     whole, page = found.markdown(), found.markdown(limit=8000)
     assert len(whole) > 8000 >= len(page) > 7000
     kept, cut = page.split("\n\n**Cut here.**")
-    assert cut == " All of it: `comparison.md`, or `python -m ablate compare --study учёба-1a2b3c4d`\n"
+    assert cut == " All of it: `comparison.md`, or `python -m ablate compare --study 'учёба-1a2b3c4d'`\n"
     assert whole.startswith(kept + "\n")
     assert found.markdown(limit=len(whole)) == whole
 
