@@ -68,6 +68,7 @@ KEPT = ("compact.json", "inputs.json", "ledger.jsonl", "environment.json", "trac
 HYDRA = (".hydra/config.yaml", ".hydra/hydra.yaml", ".hydra/overrides.yaml")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*RECORD, *KEPT, *HYDRA])
 def test_no_command_unpickles_a_file_of_a_run(work, data, name):
     assert quiet("+variant=bm25", data).code == 0
@@ -433,6 +434,7 @@ def served(monkeypatch, files, sizes=0):
 WORDS = (["reproduce", "0" * 32, "--uri", "http://x"], ["lineage", "0" * 32, "--uri", "http://x"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*RECORD, "inputs.json", "environment.json"])
 def test_what_a_server_sends_is_data(work, data, monkeypatch, name):
     assert quiet(data).code == 0
