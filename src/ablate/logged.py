@@ -73,10 +73,7 @@ def opened(folder: Path) -> RunRecord:
             raise BrokenRecord(f"{path}: found something else, expected a file; check where the folder is from")
         if path.is_file():
             fits(str(path), path.stat().st_size, most)
-    try:
-        return read(folder)
-    except RecursionError as error:
-        raise BrokenRecord(f"{folder / 'run.json'}: found too deep a nesting, expected a run record") from error
+    return read(folder)
 
 
 def fits(where: str, size: int, most: int) -> None:
@@ -120,11 +117,8 @@ def config(record: RunRecord) -> Node:
         ConfigError: as in `trusted`, or it is no config.
 
     """
-    try:
-        found = record.config
-    except RecursionError as error:
-        raise BrokenRecord(f"{record.folder / 'config.yaml'}: found too deep a nesting, expected a config") from error
-    if not isinstance(found, dict) or not found:
+    found = dict(record.config)
+    if not found:
         raise ConfigError(f"{record.folder / 'config.yaml'}: found no settings, expected the config of a run")
     trusted(found)
     return found

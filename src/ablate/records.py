@@ -530,9 +530,12 @@ def _yaml(path: Path, kind: type[Kind]) -> Kind:
         found = yaml.load(_text(path), Loader=SAFE)  # the safe loader, in C
     except (*UNREADABLE, yaml.YAMLError) as error:
         raise BrokenRecord(f"{path}: found {_why(error)}, expected YAML; run it again") from error
-    if not isinstance(found, kind | None) or _many(found):
-        raise BrokenRecord(f"{path}: found {type(found).__name__}, expected settings; check where the folder is from")
-    return kind() if found is None else found
+    if found is None:
+        return kind()
+    if _many(found) or not isinstance(found, kind):
+        what = f"more than {VALUES} values" if _many(found) else f"a {type(found).__name__}"
+        raise BrokenRecord(f"{path}: found {what}, expected settings; check where the folder is from")
+    return found
 
 
 def _many(found: Any) -> bool:
