@@ -25,7 +25,7 @@ def losses(page: Page, records: Sequence[RunRecord], labels: Mapping[str, str]) 
     rows = [(record, known[record.id]) for record in records if known.get(record.id)]
     stages = [stage for stage in STAGES if stage == DELIVERED or any(cells[stage] for _, cells in rows)]
     if rows:
-        yield page.title("Where the evidence was lost, in queries")
+        yield page.title("Where the evidence was lost, in queries, each shared among the facts it needs")
         cells = [[labels[record.id], *(f"{masses[stage]:.1f}" for stage in stages)] for record, masses in rows]
         yield page.table(["run", *stages], cells)
 

@@ -63,7 +63,7 @@ CATALOGUE = (
         LOWER,
         "rank",
     ),
-    _share("retrieval/completion_rr", "1 / completion_rank, 0 if never"),
+    _share("retrieval/completion_rr", "1 / the rank that completes the evidence, 0 if none does"),
     _share(
         "retrieval/recall_at_{k}",
         "share of the judged spans of grade >= 1 that the first {k} chunks support; without any, coverage_at_{k}",

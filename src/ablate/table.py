@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ablate.answer import Told, answer
 from ablate.columns import NA, Column, columns
@@ -30,14 +30,12 @@ from ablate.comparison import (
 from ablate.errors import NotComparable
 from ablate.frontier import Frontier
 from ablate.loss_table import advice, blamed, flows, losses
+from ablate.measures import Measure, describe
 from ablate.page import Markdown, Page, Terminal, clean, columns_shown, escaped, signed
 from ablate.pipeline import STAGES
 from ablate.records import RunRecord
 from ablate.verdict import Finding, declared, exploratory, judged
 from ablate.verdict_table import LEGEND, between, finding_data, verdict_tables
-
-if TYPE_CHECKING:
-    from ablate.measures import Measure
 
 SAME = ("corpus", "ground_truth", "scoring")
 """Fingerprints that runs must share before their numbers may stand side by side."""
@@ -308,14 +306,15 @@ class Comparison:
             for start in range(0, len(shown), ABREAST):
                 yield from self._cohorts(page, baseline, shown[start : start + ABREAST])
         if self.frontier and (prices := self.frontier.sentences()):
-            yield page.title("What it costs")
+            yield page.title("What it costs (x2 is twice the baseline's time)")
             yield page.items(prices)
         yield from losses(page, self.shown, self.labels)
         yield from flows(page, self.loud, self.labels)
         if rows := [row for baseline, variant in self.loud for row in self._moved(baseline, variant)]:
-            measures = [short(measure) for measure in told(self.pairs[0][0])]
-            yield page.title(f"Queries that moved most (up to {MOVED} a run)")
-            yield page.table(["run", "query", *measures], rows, words=(0, 1))
+            measures = told(self.pairs[0][0])
+            last = f"{short(measures[-1])} = {describe(measures[-1]).formula}"
+            yield page.title(f"Queries that moved most (up to {MOVED} a run); {last}")
+            yield page.table(["run", "query", *map(short, measures)], rows, words=(0, 1))
 
     def _counts(self, baseline: RunRecord, variant: RunRecord) -> Iterator[list[str]]:
         """What a variant did to the measures beside its primary one."""
@@ -356,8 +355,6 @@ class Comparison:
         return "inert" if inert(baseline, record) else ""
 
     def _legend(self, column: Column) -> str:
-        from ablate.measures import describe
-
         said = [text for measure in column.measures for text in self._explained(describe(measure))]
         return f"{column.heading}: {'; '.join([*said, *column.notes])}"
 

@@ -18,8 +18,8 @@ RISKS = 40
 
 LEGEND = (
     "word: better, worse, mixed (better, but sufficient fell by more than the margin), equivalent (inside the margin), "
-    "identical, cannot tell; by the paired sign-flip test over clusters of questions, Holm's correction over all "
-    "variants ever recorded in the study, its family",
+    "identical, cannot tell; by the paired sign-flip test over clusters (questions about one document or of one "
+    "text, which count together), Holm's correction over all variants ever recorded in the study, its family",
     "interval: what the same test at the same level does not reject, wider away from 0 where few questions moved; it "
     "excludes 0 just where p is at most 0.05",
     "+/-: questions that got better and worse; needs: questions that would find a difference of the margin with 80 % "
