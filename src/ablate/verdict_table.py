@@ -25,7 +25,7 @@ LEGEND = (
     "+/-: questions that got better and worse; needs: questions that would find a difference of the margin with 80 % "
     "power, and where there are as many, that would show that there is none; judged: of how much of the first k chunks "
     "the ground truth says something, without and with the change; labels: how few labels of what nobody has judged "
-    "could turn the word",
+    "could turn the word, blank where it claims nothing",
 )
 
 
