@@ -19,6 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from ablate import records
 from ablate.archive import compact
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -71,7 +72,7 @@ def changed(copy: Path, facts: dict, rows: list, metrics: dict, number: int) -> 
     for measure, found in sums.items():
         metrics["measures"][measure]["mean"] = sum(found) / len(found)
     (copy / "metrics.json").write_text(json.dumps(metrics, ensure_ascii=False))
-    (copy / "compact.json").write_text(json.dumps(compact(metrics, mine_rows, CONFIG), ensure_ascii=False))
+    records.note(copy, records.COMPACT, compact(metrics, mine_rows, CONFIG))
 
 
 def from_server(place: Path, study: str, runs: int) -> None:

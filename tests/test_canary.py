@@ -154,7 +154,15 @@ def test_runs_and_what_is_said_about_them_hold_no_text_that_not_everybody_may_re
     assert leaks(work, *said) == []
 
 
-KEPT = ("ledger.jsonl", "compact.json", "comparison.md", "queries.jsonl", "ranking.jsonl", "inputs.json", "decision.md")
+KEPT = (
+    "ledger.jsonl",
+    "compact.jsonl",
+    "comparison.md",
+    "queries.jsonl",
+    "ranking.jsonl",
+    "inputs.json",
+    "decision.md",
+)
 
 FAILS = [f"{group}=telling" for group in ("chunker", "embedder", "retriever", "reranker", "packer")]
 

@@ -26,8 +26,8 @@ from cli import ablate, put, quiet, runs
 import ablate as package
 from ablate import logged, records, tracking, weights
 from ablate.errors import AblateError
+from ablate.files import BrokenRecord
 from ablate.importer import source
-from ablate.records import BrokenRecord
 from ablate.shelf import Shelf
 
 KEY, VALUE = b"k" * 16, b"value"
@@ -64,7 +64,7 @@ def test_a_payload_that_is_unpickled_would_show(work):
 
 LINES = ("reproduce", "lineage", "gate", "compare", "review export")
 RECORD = ("run.json", "config.yaml", "overrides.yaml", "changes.json", "metrics.json", "queries.jsonl", "ranking.jsonl")
-KEPT = ("compact.json", "inputs.json", "ledger.jsonl", "environment.json", "tracking.json", "latency.jsonl")
+KEPT = ("compact.jsonl", "inputs.json", "ledger.jsonl", "environment.json", "tracking.json", "latency.jsonl")
 HYDRA = (".hydra/config.yaml", ".hydra/hydra.yaml", ".hydra/overrides.yaml")
 
 
@@ -265,7 +265,7 @@ def test_weights_that_are_a_pickle_do_not_run(work, data):
 # Links in a workspace that was sent
 
 
-@pytest.mark.parametrize("name", ["metrics.json", "queries.jsonl", "compact.json", "ledger.jsonl"])
+@pytest.mark.parametrize("name", ["metrics.json", "queries.jsonl", "compact.jsonl", "ledger.jsonl"])
 def test_a_file_of_a_run_that_is_a_link_is_not_sent_anywhere(work, data, name):
     assert quiet(data).code == 0
     (work / "тайна").write_text("SECRET", encoding="utf-8")
@@ -297,8 +297,8 @@ STRANGE = {
 }
 READ = {
     **dict.fromkeys(("config", "overrides"), "yaml"),
-    **dict.fromkeys(("changes", "metrics", "compact", "environment", "inputs"), "json"),
-    **dict.fromkeys(("queries", "ranking", "ledger"), "jsonl"),
+    **dict.fromkeys(("changes", "metrics", "environment", "inputs"), "json"),
+    **dict.fromkeys(("queries", "ranking", "ledger", "compact"), "jsonl"),
 }
 
 

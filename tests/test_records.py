@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from ablate import records
 from ablate.errors import AblateError
-from ablate.records import BrokenRecord, RunNotFound
+from ablate.files import BrokenRecord
+from ablate.records import RunNotFound
 from ablate.workspace import Workspace
 
 

@@ -548,7 +548,7 @@ def test_the_range_of_the_primary_measure_is_said(tied):
     metrics = json.loads(path.read_text(encoding="utf-8"))
     metrics["measures"]["context/sufficient"]["mean"] = 0.75
     path.write_text(json.dumps(metrics), encoding="utf-8")
-    (tied / "compact.json").unlink()  # which says the same of a run that nobody has changed
+    (tied / "compact.jsonl").unlink()  # which says the same of a run that nobody has changed
     assert "context/sufficient between 0.7500 and 1.0000" in again(tied)[1]
 
 

@@ -55,23 +55,24 @@ def finished(
     }
 
 
-def compact(metrics: Node, rows: Sequence[Node], config: Mapping[str, Any]) -> Node:
-    """What comparisons read of a run, so that a study of a thousand is compared in a moment.
+def compact(metrics: Node, rows: Sequence[Node], config: Mapping[str, Any]) -> list[Any]:
+    """What comparisons read of a run, so that a study of a thousand is compared in a moment: names, then a line each.
 
     Everything in it stands in `metrics.json` and `queries.jsonl` too: means, counts, losses, and by query what it was
     chosen from and the values of the measures that words, columns and remarks are about; `overall` are the measures
     that no single query has.
     """
     wanted, single = compared(metrics["measures"], config), set().union(*(row["values"] for row in rows))
-    return {
+    found = {
         "means": {name: {key: found[key] for key in ("mean", "n")} for name, found in metrics["measures"].items()},
         "counts": metrics["counts"],
         "ledger": metrics.get("ledger", {}),
         "queries": [row["query_id"] for row in rows],
         "pools": [[row["pool"]["chunks"], row["pool"]["documents"]] for row in rows],
-        "values": {name: [row["values"].get(name) for row in rows] for name in wanted if name in single},
         "overall": [name for name in metrics["measures"] if name not in single],
+        **{name: [row["values"].get(name) for row in rows] for name in wanted if name in single},
     }
+    return [list(found), *found.values()]
 
 
 def compared(measures: Mapping[str, Any], config: Mapping[str, Any]) -> list[str]:

@@ -227,6 +227,7 @@ def folder(place: Workspace) -> Iterator[Finding]:
 def recorded(place: Workspace) -> Iterator[Finding]:
     """The runs, and those that cannot be read any more."""
     from ablate import records
+    from ablate.files import BrokenRecord
 
     read, broken = 0, []
     for run in sorted(place.runs.glob("*/*/")):
@@ -234,7 +235,7 @@ def recorded(place: Workspace) -> Iterator[Finding]:
             try:
                 records.read(run)
                 read += 1
-            except records.BrokenRecord as error:
+            except BrokenRecord as error:
                 broken.append((run, sentence(str(error))))
     yield Finding("runs", OK, f"{read} in {place.short(place.runs)}")
     for run, said in broken:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from ablate.config import Node, trusted
 from ablate.errors import ConfigError, first_line
-from ablate.records import BrokenRecord, RunNotFound, RunRecord, find, named, read
+from ablate.files import BrokenRecord
+from ablate.records import RunNotFound, RunRecord, find, named, read
 from ablate.tracking import Mlflow, Store, patient
 from ablate.workspace import Workspace
 

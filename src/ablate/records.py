@@ -3,39 +3,25 @@
 from __future__ import annotations
 
 import difflib
-import json
 import logging
-import math
 import os
 import shutil
-import stat
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
-
-import yaml
+from typing import Any
 
 from ablate.errors import AblateError, Unwritten
+from ablate.files import BrokenRecord, encoded, read_json, read_lines, read_rows, read_yaml
 from ablate.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
-SAFE = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-COMPACT = "compact.json"
-
-VALUES = 50_000
-"""How many values a file of settings may stand for."""
-
-UNREADABLE = (OSError, ValueError, RecursionError)
-"""What is wrong with a file that is missing, no text, no JSON, or too deep."""
-
-Kind = TypeVar("Kind", dict[str, Any], list[Any])
+COMPACT = "compact.jsonl"
 
 REQUIRED = ("run", "study", "variant", "status", "started", "fingerprints")
 """Keys without which a run directory says nothing."""
@@ -43,10 +29,6 @@ REQUIRED = ("run", "study", "variant", "status", "started", "fingerprints")
 
 class RunNotFound(AblateError):
     """An id that no run directory carries, or that several could mean."""
-
-
-class BrokenRecord(AblateError):
-    """A run directory whose files are missing or cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +128,7 @@ class RunRecord:
     def overrides(self) -> tuple[str, ...]:
         """The Hydra overrides that the run was started with; empty where none were recorded."""
         path = self.folder / "overrides.yaml"
-        found = _yaml(path, list)
+        found = read_yaml(path, list)
         if not all(isinstance(word, str) for word in found):
             raise BrokenRecord(f"{path}: found {found!r:.40}, expected a list of texts; check where the folder is from")
         return tuple(found)
@@ -154,19 +136,19 @@ class RunRecord:
     @cached_property
     def config(self) -> Mapping[str, Any]:
         """The resolved config."""
-        return _yaml(self.folder / "config.yaml", dict)
+        return read_yaml(self.folder / "config.yaml", dict)
 
     @cached_property
     def changes(self) -> Mapping[str, tuple[Any, Any]]:
         """Key of the config -> (value in the baseline, value in this variant)."""
         path = self.folder / "changes.json"
-        return {key: (pair[0], pair[1]) for key, pair in (_json(path) if path.exists() else {}).items()}
+        return {key: (pair[0], pair[1]) for key, pair in (read_json(path) if path.exists() else {}).items()}
 
     @cached_property
     def metrics(self) -> Mapping[str, Any]:
         """`metrics.json`; empty for a failed run that has none."""
         path = self.folder / "metrics.json"
-        return _json(path) if self.finished or path.exists() else {}
+        return read_json(path) if self.finished or path.exists() else {}
 
     @property
     def measures(self) -> Mapping[str, Mapping[str, Any]]:
@@ -183,9 +165,9 @@ class RunRecord:
     def compact(self) -> Mapping[str, Any]:
         """What comparisons read of a run, in one small file; empty for a run from before it was kept."""
         path = self.folder / COMPACT
-        return _json(path) if path.exists() else {}
+        return read_lines(path) if os.path.lexists(path) else {}
 
-    @property
+    @cached_property
     def means(self) -> Mapping[str, Mapping[str, Any]]:
         """Measure -> its mean and n."""
         return self.compact.get("means") or self.measures
@@ -209,7 +191,8 @@ class RunRecord:
     def pools(self) -> Mapping[str, tuple[Any, Any]]:
         """Query id -> how much its search could choose from: chunks and documents."""
         if self.compact:
-            return {query: (pool[0], pool[1]) for query, pool in zip(*self._columns("pools"), strict=True)}
+            columns = zip(self.compact["queries"], self.compact["pools"], strict=True)
+            return {query: (pool[0], pool[1]) for query, pool in columns}
         sizes = {query: row.get("pool") or {} for query, row in self.queries.items()}
         return {query: (size.get("chunks"), size.get("documents")) for query, size in sizes.items()}
 
@@ -227,14 +210,11 @@ class RunRecord:
         """Query id -> its cluster; in a run that was recorded without, every query stands alone."""
         return {query: str(row.get("cluster") or query) for query, row in self.queries.items()}
 
-    def _columns(self, name: str) -> tuple[list[str], list[Any]]:
-        return self.compact["queries"], self.compact[name]
-
     @cached_property
     def queries(self) -> Mapping[str, Mapping[str, Any]]:
         """Query id -> its line of `queries.jsonl`; empty for a failed run that has none."""
         path = self.folder / "queries.jsonl"
-        rows = _rows(path) if self.finished or path.exists() else ()
+        rows = read_rows(path) if self.finished or path.exists() else ()
         return {row["query_id"]: row for row in rows}
 
     def values(self, measure: str) -> dict[str, float]:
@@ -244,9 +224,9 @@ class RunRecord:
         return self.kept[measure]
 
     def _valued(self, measure: str) -> Iterable[tuple[str, float | None]]:
-        if measure in self.compact.get("values", ()):
-            return zip(self.compact["queries"], self.compact["values"][measure], strict=True)
-        if self.compact and (measure not in self.compact["means"] or measure in self.compact.get("overall", ())):
+        if measure in self.compact:
+            return zip(self.compact["queries"], self.compact[measure], strict=True)
+        if self.compact and (measure not in self.means or measure in self.compact["overall"]):
             return ()
         return ((query, row["values"].get(measure)) for query, row in self.queries.items())
 
@@ -258,19 +238,19 @@ class RunRecord:
     @cached_property
     def ranking(self) -> Mapping[str, Mapping[str, Any]]:
         """Query id -> its line of `ranking.jsonl`: hits, best first, and context, as document ids and offsets."""
-        return {row["query_id"]: row for row in _rows(self.folder / "ranking.jsonl")}
+        return {row["query_id"]: row for row in read_rows(self.folder / "ranking.jsonl")}
 
     @cached_property
     def ledger(self) -> Mapping[str, Mapping[str, Any]]:
         """Query id -> its line of `ledger.jsonl`, where its evidence was lost; empty for a run that kept none."""
         path = self.folder / "ledger.jsonl"
-        return {row["query_id"]: row for row in _rows(path)} if path.exists() else {}
+        return {row["query_id"]: row for row in read_rows(path)} if path.exists() else {}
 
     @cached_property
     def environment(self) -> Mapping[str, Any]:
         """What the run was made with; empty where that was not kept."""
         path = self.folder / "environment.json"
-        return _json(path) if path.exists() else {}
+        return read_json(path) if path.exists() else {}
 
     @property
     def commit(self) -> str | None:
@@ -286,14 +266,14 @@ class RunRecord:
     def inputs(self) -> Mapping[str, Any]:
         """The digests of everything that the run was made of; empty for one from before they were kept."""
         path = self.folder / "inputs.json"
-        return _json(path) if path.exists() else {}
+        return read_json(path) if path.exists() else {}
 
     @property
     def tracking(self) -> Mapping[str, str]:
         """Where MLflow holds this run (uri, experiment_id, run_id); empty if it was not sent."""
         path = self.folder / "tracking.json"
         try:
-            return _json(path) if path.exists() else {}
+            return read_json(path) if path.exists() else {}
         except BrokenRecord:  # it can be made again by sending the run, so it must not hide the result
             return {}
 
@@ -318,7 +298,7 @@ def read(folder: Path) -> RunRecord:
         BrokenRecord: `run.json` or, for a finished run, its results are missing or cannot be read.
 
     """
-    facts = _json(folder / "run.json")
+    facts = read_json(folder / "run.json")
     missing = [key for key in REQUIRED if not isinstance(facts, dict) or key not in facts]
     if missing:
         raise BrokenRecord(f"{folder / 'run.json'}: found no {missing[0]!r}, expected a run record; delete the folder")
@@ -354,7 +334,7 @@ def write(folder: Path, files: Mapping[str, Any]) -> RunRecord:
         for name, content in files.items():
             path = fresh / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(_encoded(name, content))
+            path.write_bytes(encoded(name, content))
         record = read(fresh)
         os.rename(fresh, folder)
     except OSError as error:
@@ -367,7 +347,7 @@ def write(folder: Path, files: Mapping[str, Any]) -> RunRecord:
 def note(folder: Path, name: str, content: Any) -> None:
     """Add or replace one small file of a run directory, whole."""
     fresh = folder.parent / f".{folder.name}.{uuid.uuid4().hex}"
-    fresh.write_bytes(_encoded(name, content))
+    fresh.write_bytes(encoded(name, content))
     os.replace(fresh, folder / name)
 
 
@@ -463,108 +443,3 @@ def families(records: Iterable[RunRecord]) -> list[RunRecord]:
         if not record.is_baseline:
             found.get(record.baseline or "", orphans).append(record)
     return [*(record for family in found.values() for record in family), *orphans]
-
-
-def _encoded(name: str, content: Any) -> bytes:
-    if isinstance(content, bytes):
-        return content
-    if isinstance(content, str):
-        return content.encode()
-    if name.endswith(".jsonl"):
-        return "".join(f"{_dumps(row)}\n" for row in content).encode()
-    if isinstance(content, Mapping):  # a line a key: quick to write, and still to read
-        return (
-            "{\n" + ",\n".join(f" {_dumps(str(key))}: {_dumps(content[key])}" for key in content) + "\n}\n"
-        ).encode()
-    return f"{_dumps(content)}\n".encode()
-
-
-def _dumps(value: Any) -> str:
-    written = partial(json.dumps, ensure_ascii=False, allow_nan=False)
-    try:
-        return written(value)
-    except (TypeError, ValueError):  # it holds what JSON has no type for
-        return written(_plain(value))
-
-
-def _plain(value: Any) -> Any:
-    """JSON's own types: infinity is null, numpy's numbers are Python's."""
-    if isinstance(value, float) and math.isinf(value):
-        return None
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, set | frozenset):
-        return [_plain(item) for item in sorted(value)]
-    return _plain(value.item()) if hasattr(value, "item") else value
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(_text(path))
-    except UNREADABLE as error:
-        raise BrokenRecord(f"{path}: found {_why(error)}, expected JSON; delete the folder") from error
-    if not isinstance(found, dict):
-        raise BrokenRecord(f"{path}: found {found!r:.40}, expected a JSON object; delete the folder")
-    return found
-
-
-def _rows(path: Path) -> list[dict[str, Any]]:
-    try:
-        with _opened(path) as lines:  # not splitlines: U+2028 may stand inside a JSON string
-            found = [json.loads(line) for line in lines]
-    except UNREADABLE as error:
-        raise BrokenRecord(f"{path}: found {_why(error)}, expected one JSON object a line; run it again") from error
-    for row in found:
-        if not isinstance(row, dict) or "query_id" not in row:
-            raise BrokenRecord(f"{path}: found {row!r:.40}, expected the object of a query a line; run it again")
-    return found
-
-
-def _yaml(path: Path, kind: type[Kind]) -> Kind:
-    """The plain data in a YAML file; nothing if there is no such file, or nothing in it."""
-    if not os.path.lexists(path):
-        return kind()
-    try:
-        found = yaml.load(_text(path), Loader=SAFE)  # the safe loader, in C
-    except (*UNREADABLE, yaml.YAMLError) as error:
-        raise BrokenRecord(f"{path}: found {_why(error)}, expected YAML; run it again") from error
-    if found is None:
-        return kind()
-    if _many(found) or not isinstance(found, kind):
-        what = f"more than {VALUES} values" if _many(found) else f"a {type(found).__name__}"
-        raise BrokenRecord(f"{path}: found {what}, expected settings; check where the folder is from")
-    return found
-
-
-def _many(found: Any) -> bool:
-    """Whether there are more values than settings have: aliases may stand for more than any memory holds."""
-    count, waiting = 0, [found]
-    while waiting and count <= VALUES:
-        value = waiting.pop()
-        count += 1
-        waiting += value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
-    return count > VALUES
-
-
-def _text(path: Path) -> str:
-    with _opened(path) as file:
-        return file.read()
-
-
-def _opened(path: Path) -> TextIO:
-    """A file that is one: a link may lead anywhere, and a pipe never ends.
-
-    Raises:
-        OSError: it is none, or cannot be opened.
-
-    """
-    state = path.lstat()
-    if not stat.S_ISREG(state.st_mode):
-        raise OSError("a link" if stat.S_ISLNK(state.st_mode) else "what is no file")
-    return path.open(encoding="utf-8")
-
-
-def _why(error: Exception) -> str:
-    return "no file" if isinstance(error, FileNotFoundError) else (str(error) or repr(error)).splitlines()[0]

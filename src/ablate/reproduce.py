@@ -20,11 +20,12 @@ from ablate.earlier import filled
 from ablate.environment import checkout, processor
 from ablate.errors import AblateError, ConfigError, first_line
 from ablate.evaluate import Evaluation, audited, evaluate
+from ablate.files import BrokenRecord
 from ablate.identity import Side
 from ablate.identity import fingerprints as named
 from ablate.logged import config
 from ablate.page import clean
-from ablate.records import BrokenRecord, RunRecord
+from ablate.records import RunRecord
 from ablate.study import Session
 from ablate.types import Chunk, Dataset, Trace
 from ablate.workspace import Workspace

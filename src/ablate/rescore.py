@@ -21,9 +21,10 @@ from ablate.audit import Audit
 from ablate.config import Node, recorded
 from ablate.errors import NotComparable
 from ablate.evaluate import asked, at_all_cutoffs, audited, marked
+from ablate.files import BrokenRecord
 from ablate.identity import code, digest, study_name
 from ablate.page import clean, public
-from ablate.records import COMPACT, BrokenRecord, RunRecord
+from ablate.records import COMPACT, RunRecord
 from ablate.review.sides import chunks
 from ablate.score import Reader, Scoring, of_record, summarise, to_json
 from ablate.score.abstention import abstention

@@ -42,7 +42,7 @@ PATIENCE = 60.0
 WITHOUT_TEXT = frozenset(
     {
         "changes.json",
-        "compact.json",
+        "compact.jsonl",
         "comparison.md",
         "config.yaml",
         "inputs.json",

@@ -10,7 +10,8 @@ from typing import Any
 from ablate.audit import Audit
 from ablate.errors import NotComparable
 from ablate.evaluate import audited
-from ablate.records import BrokenRecord, RunRecord, find, named
+from ablate.files import BrokenRecord
+from ablate.records import RunRecord, find, named
 from ablate.types import Chunk, Dataset, Document, Query
 from ablate.workspace import Workspace
 
