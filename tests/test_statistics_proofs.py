@@ -2,6 +2,7 @@
 
 import random
 import time
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -163,7 +164,7 @@ def test_of_sums_alone_comes_the_p_value_that_the_bounds_are_made_with(pair, wor
 )
 def test_a_table_and_a_list_of_sets_hold_the_same_and_give_up_on_the_same(clusters, work):
     """In the table the last clusters, which sum to 0, are added column by column where there are many of them."""
-    groups = signflip._groups([*clusters, *[(0, 1)] * len(clusters)])
+    groups = signflip._groups(Counter([*clusters, *[(0, 1)] * len(clusters)]).items())
     wide = 1 + sum(group.size * group.steps for group in groups)
     listed = signflip._listed(groups, work)
     assert signflip._affordable(groups, wide, work) == (listed is not None)
@@ -177,7 +178,7 @@ def test_a_table_and_a_list_of_sets_hold_the_same_and_give_up_on_the_same(cluste
 @given(some.lists(some.tuples(some.integers(-4, 4), some.integers(0, 4)), min_size=1, max_size=30))
 def test_a_table_is_filled_bit_for_bit_as_one_choice_after_the_other(clusters):
     """The chance of a pair of a sum and a size is added up in one order, whatever the table's shape."""
-    groups = signflip._groups([*clusters, *[(0, 1)] * len(clusters)])
+    groups = signflip._groups(Counter([*clusters, *[(0, 1)] * len(clusters)]).items())
     plain = {(0, 0): 1.0}
     for group in groups:
         before, plain = plain, {}

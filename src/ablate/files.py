@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import yaml
 
@@ -77,8 +77,8 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
     try:
-        with _opened(path) as lines:  # not splitlines: U+2028 may stand inside a JSON string
-            found = [json.loads(line) for line in lines]
+        with _opened(path) as lines:
+            found = [json.loads(line.decode()) for line in lines]
     except UNREADABLE as error:
         raise BrokenRecord(f"{path}: found {_why(error)}, expected one JSON object a line; run it again") from error
     for row in found:
@@ -149,10 +149,10 @@ def _many(found: Any) -> bool:
 
 def _text(path: Path) -> str:
     with _opened(path) as file:
-        return file.read()
+        return file.read().decode()
 
 
-def _opened(path: Path) -> TextIO:
+def _opened(path: Path) -> BinaryIO:
     """A file that is one: a link may lead anywhere, and a pipe never ends.
 
     Raises:
@@ -162,7 +162,7 @@ def _opened(path: Path) -> TextIO:
     state = path.lstat()
     if not stat.S_ISREG(state.st_mode):
         raise OSError("a link" if stat.S_ISLNK(state.st_mode) else "what is no file")
-    return path.open(encoding="utf-8")
+    return path.open("rb")
 
 
 def _why(error: Exception) -> str:

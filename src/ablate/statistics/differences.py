@@ -42,28 +42,26 @@ class Differences:
     @cached_property
     def denominator(self) -> int:
         """The least number that makes every difference whole when multiplied by it."""
-        return math.lcm(*{below for _, below in self._ratios})
+        return math.lcm(*{below for (_, below), _ in self._moved})
 
     @cached_property
     def whole(self) -> tuple[int, ...]:
-        """The differences times `denominator`."""
+        """The differences other than 0, times `denominator`."""
         whole = self.denominator
-        return tuple(above * (whole // below) for above, below in self._ratios)
+        return tuple(above * (whole // below) for (above, below), _ in self._moved)
 
     @cached_property
-    def _ratios(self) -> list[tuple[int, int]]:
-        return [difference.as_integer_ratio() for difference in self.each]
+    def _moved(self) -> list[tuple[tuple[int, int], Hashable]]:
+        pairs = zip(self.each, self.labels, strict=True)
+        return [(difference.as_integer_ratio(), label) for difference, label in pairs if difference.numerator]
 
     @cached_property
     def clusters(self) -> tuple[tuple[int, int], ...]:
         """Sum of the differences, times `denominator`, and number of queries of every cluster."""
         sizes = _sizes(self.labels)
-        if len(sizes) == self.n:
-            return tuple((difference, 1) for difference in self.whole)
         sums = dict.fromkeys(sizes, 0)
-        for difference, label in zip(self.whole, self.labels, strict=True):
-            if difference:
-                sums[label] += difference
+        for difference, (_, label) in zip(self.whole, self._moved, strict=True):
+            sums[label] += difference
         return tuple(zip(sums.values(), sizes.values(), strict=True))
 
     @property
@@ -114,12 +112,12 @@ class Differences:
 
     @cached_property
     def _squares(self) -> int:
-        return sum(difference * difference for difference in self.whole if difference)
+        return sum(difference * difference for difference in self.whole)
 
     @property
     def unchanged(self) -> bool:
         """Whether every query has the same value on both sides."""
-        return not any(self.whole)
+        return not self.whole
 
 
 @lru_cache(maxsize=16)  # all variants of a family have the same clusters
@@ -174,8 +172,9 @@ def _paired(
     if not queries:
         raise AblateError("queries: found none that every side has, expected at least one; compare runs of one dataset")
     known = labels or {}
-    clusters = tuple(known.get(query, ("", query)) for query in queries)  # which no text equals
-    return [[side[query] for query in queries] for side in sides], clusters
+    alone = {query: ("", query) for query in queries if query not in known}  # which no text equals
+    clusters = tuple(map({**known, **alone}.__getitem__, queries))
+    return [list(map(side.__getitem__, queries)) for side in sides], clusters
 
 
 @lru_cache(maxsize=1 << 16)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -28,6 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ablate.statistics.differences import Differences
+
+Kinds = Mapping[tuple[int, int], int]
+"""Sum and size -> number of clusters that have them."""
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -131,15 +134,15 @@ def sign_flip(found: Differences, draws: int = DRAWS, seed: int = SEED, work: in
     Otherwise `draws` sets are drawn, and the observed one counts as one more: p = (1 + b) / (1 + draws). The result
     does not depend on the order of the queries, and swapping the sides mirrors it bit by bit.
     """
-    sums, unit, slack = _units(found)
-    clusters = sorted(zip(sums, (size for _, size in found.clusters), strict=True))
-    mirrored = sorted((-total, size) for total, size in clusters)
-    turned = mirrored > clusters
-    flips = _flips(tuple(mirrored if turned else clusters), unit, slack, draws, seed, work)
+    kinds, unit, slack = _units(found)
+    mirrored = {(-total, size): number for (total, size), number in kinds.items()}
+    ours, theirs = (sorted((kind, -number) for kind, number in side.items()) for side in (kinds, mirrored))
+    turned = theirs > ours  # as if every cluster stood alone: of more that are equal the next one comes later
+    flips = _flips(tuple((kind, -number) for kind, number in max(ours, theirs)), unit, slack, draws, seed, work)
     return SignFlip(
         estimate=float(found.mean),
-        clusters=len(clusters),
-        moved=sum(total != 0 for total in sums),
+        clusters=len(found.clusters),
+        moved=sum(number for (total, _), number in kinds.items() if total),
         flips=flips,
         turned=turned,
         draws=None if flips.counted else draws,
@@ -149,12 +152,13 @@ def sign_flip(found: Differences, draws: int = DRAWS, seed: int = SEED, work: in
 
 @dataclass(frozen=True, eq=False)
 class Flips:
-    """What sorted clusters come to under flips: every set of them is counted where `work` allows it, or sets are drawn.
+    """What clusters come to under flips: every set of them is counted where `work` allows it, or sets are drawn.
 
-    Sums are whole numbers of `unit`, and those that differ by no more than `slack` are equal.
+    `kinds` are sums and sizes of clusters, sorted, and how many there are of each. Sums are whole numbers of `unit`,
+    and those that differ by no more than `slack` are equal.
     """
 
-    clusters: tuple[tuple[int, int], ...]
+    kinds: tuple[tuple[tuple[int, int], int], ...]
     unit: Fraction
     slack: int
     draws: int
@@ -163,7 +167,12 @@ class Flips:
 
     @cached_property
     def groups(self) -> list[Group]:
-        return _groups(self.clusters)
+        return _groups(self.kinds)
+
+    @cached_property
+    def clusters(self) -> list[tuple[int, int]]:
+        """The clusters one by one, sorted."""
+        return [kind for kind, number in self.kinds for _ in range(number)]
 
     @cached_property
     def dense(self) -> bool:
@@ -223,22 +232,24 @@ _flips = lru_cache(maxsize=256)(Flips)
 """In a small cohort many variants move as many clusters, and no more is asked."""
 
 
-def _units(found: Differences) -> tuple[list[int], Fraction, int]:
-    """The sums of the clusters as whole numbers of a unit, and by how many units a sum of sums may be off.
+def _units(found: Differences) -> tuple[Kinds, Fraction, int]:
+    """The kinds of clusters, their sums whole numbers of a unit, and by how many units a sum of sums may be off.
 
     They are off by nothing unless they have no small common denominator. They are then rounded to 40 bits of the
     largest, and what is off by no more than the rounding counts as equal, which makes p-values larger and intervals
     wider, never the other way.
     """
-    sums = [total for total, _ in found.clusters]
-    divisor = math.gcd(*sums) or 1
+    kinds = Counter(found.clusters)
+    divisor = math.gcd(*(total for total, _ in kinds)) or 1
     unit = Fraction(divisor, found.denominator)
-    if max(sum(map(abs, sums)) // divisor * unit.numerator, found.n * unit.denominator) < FITS:
-        return [total // divisor for total in sums], unit, 0
-    bits = min(40, 51 - len(sums).bit_length())
-    largest = max(map(abs, sums)) / found.denominator
-    unit = Fraction(2) ** (math.frexp(largest)[1] - bits)
-    return [round(Fraction(total, found.denominator) / unit) for total in sums], unit, len(sums)
+    largest = sum(abs(total) * number for (total, _), number in kinds.items()) // divisor
+    if max(largest * unit.numerator, found.n * unit.denominator) < FITS:
+        return {(total // divisor, size): number for (total, size), number in kinds.items()}, unit, 0
+    bits = min(40, 51 - len(found.clusters).bit_length())
+    one = max(abs(total) for total, _ in kinds) / found.denominator
+    unit = Fraction(2) ** (math.frexp(one)[1] - bits)
+    rounded = ((round(Fraction(total, found.denominator) / unit), size) for total, size in found.clusters)
+    return Counter(rounded), unit, len(found.clusters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,9 +270,9 @@ class Group:
         return _binomial(self.number, self.chosen.start, self.chosen.stop)
 
 
-def _groups(clusters: Iterable[tuple[int, int]]) -> list[Group]:
+def _groups(kinds: Iterable[tuple[tuple[int, int], int]]) -> list[Group]:
     """Equal clusters together; those that sum to 0 last: they only add queries, rare numbers of them are left out."""
-    ordered = sorted(Counter(clusters).items(), key=lambda group: (group[0][0] == 0, group))
+    ordered = sorted(kinds, key=lambda group: (group[0][0] == 0, group))
     return [Group(total, size, _chosen(number, total == 0), number) for (total, size), number in ordered]
 
 
