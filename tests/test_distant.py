@@ -1,8 +1,13 @@
 """A study as an MLflow store tells it: which measure a run is about, in which order, and the answer."""
 
-import pytest
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
-from ablate.distant import Held, answer, cells, page, primary, row, told
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ablate.distant import ENDS, Held, answer, cells, gather, page, primary, row, told
 from ablate.page import Terminal
 
 METRICS = {"context/sufficient": 0.5, "context/tokens": 600.0, "delta/context/sufficient": 0.1, "acl/violations": 0.0}
@@ -54,6 +59,33 @@ def test_the_answer_counts_words_and_names_what_is_better_and_what_leaks():
     said = list(page("учёба", runs[1:], Terminal(100)))
     assert said[0].startswith("FORBIDDEN documents in c")
     assert "слова" in said[-1]
+
+
+def paged(runs, size):
+    """Pages of a store that sorts runs by their ids, as MLflow does."""
+
+    def ask(end, token):
+        ordered = sorted(runs, key=lambda run: run.id, reverse=end == "DESC")
+        start = int(token or 0)
+        return ordered[start : start + size], str(start + size) if start + size < len(ordered) else None
+
+    return ask
+
+
+@given(st.integers(0, 60), st.integers(1, 9), st.booleans())
+def test_runs_that_are_asked_for_from_both_ends_are_all_found(number, size, together):
+    runs = [Held(f"{place:02}", "имя", "FINISHED", {}, {}, {}) for place in range(number)]
+    found = {}
+    with ThreadPoolExecutor(2 if together else 1) as ends:
+        list(ends.map(partial(gather, paged(runs, size), found), ENDS))
+    assert sorted(found.values(), key=lambda run: run.id) == runs
+
+
+def test_who_asks_from_one_end_stops_at_what_came_from_the_other():
+    runs = [Held(f"{place:02}", "", "FINISHED", {}, {}, {}) for place in range(40)]
+    found, asked, ask = {run.id: run for run in runs[20:]}, [], paged(runs, 5)
+    gather(lambda end, token: asked.append(token) or ask(end, token), found, "ASC")
+    assert (len(found), asked) == (40, [None, "5", "10", "15", "20"])
 
 
 def test_json_of_a_server_is_read_with_whatever_it_leaves_out():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,8 +21,13 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Experiment
 
-AT_ONCE = 200
+AT_ONCE = 50
 """Runs that are asked for at a time: a server has to answer in time, however many metrics they have."""
+
+ENDS = ("ASC", "DESC")
+
+FRESH = {"Connection": "close"}
+"""A connection that is kept leads to one process of a server, two may lead to the same; new ones to who is free."""
 
 HTTP = ("http:", "https:")
 DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
@@ -42,8 +48,8 @@ class Held:
     tags: Mapping[str, str]
 
 
-Ask: TypeAlias = Callable[[str | None], tuple[list[Held], str | None]]
-"""Asks for the runs that follow a token, None for the first; with the token of those that follow them."""
+Ask: TypeAlias = Callable[[str, str | None], tuple[list[Held], str | None]]
+"""Asks, from one of the ends, for the runs that follow a token, None for the first; with the token of the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +154,25 @@ def latest(client: MlflowClient) -> Experiment | None:
     return patient(partial(client.get_experiment, runs[0].info.experiment_id)) if runs else None
 
 
-def held(store: Store, client: MlflowClient, experiment: str) -> Iterator[Held]:
-    """All runs of an experiment, page by page."""
-    ask = over_http(store.uri, experiment) if store.uri.startswith(HTTP) else in_database(client, experiment)
+def held(store: Store, client: MlflowClient, experiment: str) -> Iterable[Held]:
+    """All runs of an experiment, page by page; those of a server, which can do two things at once, from both ends."""
+    found: dict[str, Held] = {}
+    if store.uri.startswith(HTTP):
+        with ThreadPoolExecutor(len(ENDS)) as both:
+            list(both.map(partial(gather, over_http(store.uri, experiment), found), ENDS))
+    else:
+        gather(in_database(client, experiment), found, ENDS[0])
+    return found.values()
+
+
+def gather(ask: Ask, found: dict[str, Held], end: str) -> None:
+    """Add to what was found page after page, up to the last one or to one that was reached from the other end."""
     token = None
     while True:
-        runs, token = ask(token)
-        yield from runs
-        if not token:
+        runs, token = ask(end, token)
+        met = any(run.id in found for run in runs)
+        found.update((run.id, run) for run in runs)
+        if met or not token:
             return
 
 
@@ -166,9 +183,10 @@ def over_http(address: str, experiment: str) -> Ask:
 
     who, where = get_default_host_creds(address), "/api/2.0/mlflow/runs/search"  # type: ignore[no-untyped-call]
 
-    def ask(token: str | None) -> tuple[list[Held], str | None]:
-        wanted = {"experiment_ids": [experiment], "max_results": AT_ONCE, "page_token": token}
-        answer = http_request(who, where, "POST", json=wanted)  # type: ignore[no-untyped-call]
+    def ask(end: str, token: str | None) -> tuple[list[Held], str | None]:
+        order = [f"attributes.run_id {end}"]
+        wanted = {"experiment_ids": [experiment], "max_results": AT_ONCE, "order_by": order, "page_token": token}
+        answer = http_request(who, where, "POST", extra_headers=FRESH, json=wanted)  # type: ignore[no-untyped-call]
         if not answer.ok:
             verify_rest_response(answer, where)  # raises what the server said
         page = answer.json()
@@ -189,8 +207,9 @@ def told(info: Mapping[str, Any], data: Mapping[str, Any]) -> Held:
 def in_database(client: MlflowClient, experiment: str) -> Ask:
     """Pages of a database that is asked without a server."""
 
-    def ask(token: str | None) -> tuple[list[Held], str | None]:
-        page = patient(partial(client.search_runs, [experiment], max_results=AT_ONCE, page_token=token))
+    def ask(end: str, token: str | None) -> tuple[list[Held], str | None]:
+        order = [f"attributes.run_id {end}"]
+        page = patient(partial(client.search_runs, [experiment], max_results=AT_ONCE, order_by=order, page_token=token))
         return [
             Held(run.info.run_id, run.info.run_name or "", run.info.status, *(
                 getattr(run.data, kind) for kind in ("metrics", "params", "tags")
