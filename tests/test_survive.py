@@ -103,6 +103,19 @@ def test_a_sweep_that_is_killed_again_and_again_ends_as_one_that_was_not(place, 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_command_that_ends_while_its_store_is_made_leaves_no_half_of_it(place, number):
+    folder = place("начато")
+    process = begun(folder, "half", *SWEEP)
+    while not any((folder / "experiments").glob(f".mlflow.db.{'[0-9a-f]' * 32}")):
+        assert process.poll() is None
+        time.sleep(0.001)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert left(folder) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_command_that_is_told_to_end_leaves_nothing_running(place, monkeypatch, number):
     folder = place("прервано")
     moments = random.Random(int(number))

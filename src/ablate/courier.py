@@ -6,6 +6,7 @@ import gc
 import json
 import logging
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -144,7 +145,7 @@ def ended(courier: Courier, listener: Thread, patience: float | None) -> None:
     process = courier.process
     assert process.stdin
     if not courier.taken:
-        process.kill()
+        process.terminate()
     with suppress(OSError):
         process.stdin.close()
     listener.join(patience)
@@ -204,6 +205,8 @@ def send(errand: Errand) -> str | None:
 if __name__ == "__main__":
     # What any library prints is no answer.
     answers, sys.stdout = sys.stdout, sys.stderr
-    main(sys.stdin, answers)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # so that a store that is half made is taken away
+    with suppress(SystemExit):
+        main(sys.stdin, answers)
     sys.stderr.flush()
     os._exit(0)  # everything is sent, and taking apart what was imported would be waited for

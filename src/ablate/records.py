@@ -347,8 +347,11 @@ def write(folder: Path, files: Mapping[str, Any]) -> RunRecord:
 def note(folder: Path, name: str, content: Any) -> None:
     """Add or replace one small file of a run directory, whole."""
     fresh = folder.parent / f".{folder.name}.{uuid.uuid4().hex}"
-    fresh.write_bytes(encoded(name, content))
-    os.replace(fresh, folder / name)
+    try:
+        fresh.write_bytes(encoded(name, content))
+        os.replace(fresh, folder / name)
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def find(workspace: Workspace, study: str | None = None) -> list[RunRecord]:

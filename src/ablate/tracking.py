@@ -241,7 +241,8 @@ class Store:
                 SqlAlchemyStore(f"{SQLITE}{fresh}", self.artifacts).engine.dispose()  # type: ignore[no-untyped-call]
                 os.replace(fresh, self.file)
             finally:
-                fresh.unlink(missing_ok=True)
+                for left in fresh.parent.glob(f"{fresh.name}*"):
+                    left.unlink()
 
     def noted(self, record: RunRecord) -> bool:
         """Whether the note in the run's directory names this store; one whose file was deleted holds nothing."""
